@@ -1,4 +1,5 @@
-# In:  prompts, generations, attributions and the model.
+# In:  prompts, generations, attributions and the model. The first three may hold more samples than
+#      one evaluation.
 # Out: <data>/soft/{protocol}{operator}/{model}/{method}/{part}.parquet, the distance of every draw;
 #      <data>/inputs/{protocol}/{model}/{part}.parquet, what the model makes of such inputs;
 #      <data>/ranking/{model}/{method}/{part}.parquet, whether each step of insertion and
@@ -7,9 +8,9 @@
 
 rule evaluate_soft:
     input:
-        prompts=rules.build_prompts.output.prompts,
-        generations=rules.generate.output.generations,
-        attributions="<data>/attributions/{model}/{method}/{part}.parquet",
+        prompts=SOURCES.enclosing("<data>/prompts/{model}/{part}.parquet"),
+        generations=SOURCES.enclosing("<data>/generations/{model}/{part}.parquet"),
+        attributions=SOURCES.enclosing("<data>/attributions/{model}/{method}/{part}.parquet"),
         model=SOURCES.model,
     output:
         soft="<data>/soft/{protocol}{operator}/{model}/{method}/{part}.parquet",

@@ -11,7 +11,7 @@ from pisoft.attribution.engine import attribute_block, scores_row, time_row, war
 from pisoft.config.jobs.cells import AttributeJob
 from pisoft.models.batching import blocks
 from pisoft.models.device import peak_memory, reset_peak_memory, token_budget
-from pisoft.models.loading import load_model, model_facts
+from pisoft.models.loading import load_model, load_outline, model_facts
 from pisoft.models.masked import load_masked_model
 from pisoft.models.randomised import randomise_last_layers
 from pisoft.models.repository import located
@@ -29,15 +29,16 @@ def main(arguments: argparse.Namespace) -> None:
         arguments.generations, arguments.prompts, prompts, settings.target
     )
     pairs = list(zip(prompts, generations, strict=True))
-    model = load_model(*located(settings.model, arguments.model), arguments.gpus)
-    if settings.reinitialised_layers is not None:
+    method_class = load_method(settings.method)
+    place = located(settings.model, arguments.model)
+    model = load_model(*place, arguments.gpus) if method_class.needs_model else load_outline(*place)
+    if settings.reinitialised_layers is not None and method_class.needs_model:
         randomise_last_layers(model, settings.reinitialised_layers, settings.seed)
     masked, facts = None, model_facts(model)
     if settings.masked_model is not None:
         proposing = located(settings.masked_model, arguments.masked_model)
         masked = load_masked_model(*proposing, model.device)
         facts["masked_model_commit"] = masked.commit
-    method_class = load_method(settings.method)
     method = method_class(
         method_class.Options.model_validate(settings.options),
         Context(

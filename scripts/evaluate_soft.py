@@ -31,7 +31,7 @@ def main(arguments: argparse.Namespace) -> None:
         compile_layers(model)
     samples = [
         (prompt, generations[prompt["sample_id"]], attributions[prompt["sample_id"]])
-        for prompt in prompts
+        for prompt in prompts[slice(*(settings.rows or (None,)))]
     ]
     in_blocks = blocks(samples, settings.block_size)
     steps = evaluations_of_cell(model, in_blocks, evaluation, settings.seed)

@@ -207,15 +207,18 @@ def test_a_module_without_the_decorator_is_no_display():
 
 def test_a_display_reads_all_shards_of_a_dataset_that_is_cut():
     labels = {"models": {"m": "M"}, "datasets": {"a": "A", "b": "B"}, "methods": {"x": "X"}}
-    settings = display_settings(**labels, shards={"m": {"a": None, "b": (10, 4)}})
-    described = Display(title="", by=("model",), reads=("attributions", "statistics"))
+    shards = {"m": {"a": None, "b": (10, 4)}}
+    smaller = {"m": {"a": None, "b": (10, 2)}}
+    settings = display_settings(**labels, shards=shards, evaluation_shards=smaller)
+    described = Display(title="", by=("model",), reads=("attributions", "soft", "statistics"))
     patterns = {
         "attributions": "d/attributions/{model}/{method}/{part}.parquet",
+        "soft": "d/soft/{model}/{method}/{part}.parquet",
         "statistics": "d/summary/statistics.parquet",
         "prompts": "d/prompts/{model}/{part}.parquet",
     }
     files = files_of(described, patterns, {"model": "m"}, settings)
-    assert set(files) == {"attributions", "statistics"}, "what it does not read is left out"
+    assert set(files) == {"attributions", "soft", "statistics"}, "what it does not read is left out"
     assert files["statistics"] == [Path("d/summary/statistics.parquet")]
     read = [str(file) for path in files["attributions"] for file in shards_of(path)]
     folder = "d/attributions/m/x"
@@ -223,3 +226,4 @@ def test_a_display_reads_all_shards_of_a_dataset_that_is_cut():
         f"{folder}/a.parquet",
         *(f"{folder}/b/{n}.parquet" for n in ("0-4", "4-8", "8-10")),
     ]
+    assert files["soft"] == [Path("d/soft/m/x/a.parquet"), Path("d/soft/m/x/b.10-by-2")]

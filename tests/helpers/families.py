@@ -127,6 +127,18 @@ FAMILIES: dict[str, tuple[str, dict[str, Any]]] = {
             "mm_tokens_per_image": 4,
         },
     ),
+    "Gemma 3n, text": (
+        "Gemma3nText",
+        {
+            **GEMMA_2,
+            "hidden_size_per_layer_input": 8,
+            "vocab_size_per_layer_input": VOCABULARY,
+            "laurel_rank": 8,
+            "altup_num_inputs": 2,
+            "num_kv_shared_layers": 0,
+            "activation_sparsity_pattern": [0.0, 0.0],
+        },
+    ),
     "Gemma 4, text": (
         "Gemma4Text",
         {**GEMMA_4, "hidden_size_per_layer_input": 0, "final_logit_softcapping": 3.0},

@@ -83,7 +83,8 @@ def display_settings(**settings: Any) -> DisplayJob:
         **{"baselines": (), "imported": (), "controls": {}, "clamp": "draw"},
         **{"score_floor": 1e-4, "top_share": 0.25, "equivalence_margin": None},
         "targets": dict.fromkeys(names["datasets"], ("label",)),
-        "shards": {name: dict.fromkeys(names["datasets"]) for name in names["models"]},
+        "shards": (uncut := {name: dict.fromkeys(names["datasets"]) for name in names["models"]}),
+        "evaluation_shards": uncut,
     }
     return DisplayJob(**plain | names)
 

@@ -68,12 +68,15 @@ def test_in_16_bits_some_steps_are_evaluated_in_float32_too_whatever_the_shards(
     facts = read_provenance(project.folder / SOFT.format("dynamic"))
     assert facts["forwards"] == 3 * (2 * lines * 2 + 3) + 2 * (2 * lines + 3)
     assert "Noise floor (bfloat16): in float32, a" in (project.folder / table).read_text()
-    path.write_text(path.read_text().rstrip() + "\n      shard_size: 2\n")
+    sizes = "shard_size: 4\n      evaluation_shard_size: 2\n"
+    path.write_text(path.read_text().rstrip() + f"\n      {sizes}")
     folder = SOFT.format("dynamic").removesuffix(".parquet")
     shards = [f"{folder}/{places}.parquet" for places in ("0-2", "2-3")]
     project.snakemake("--cores", "2", *shards)
     made = (pq.read_table(project.folder / shard).to_pylist() for shard in shards)
     assert [row for shard in made for row in shard] == whole
+    scores = project.folder / "results/tiny/data/attributions/toy/saliency/toy-sentiment"
+    assert [file.name for file in scores.glob("[0-9]*")] == ["0-3.parquet"]
 
 
 def test_logits_that_are_not_finite_are_rows_with_a_status_and_are_told(project):

@@ -120,7 +120,7 @@ def test_jobs_on_a_gpu_ask_for_what_is_planned_at_the_profile_s_throughput(monke
     monkeypatch.chdir(ROOT)
     file = tmp_path / "paper.yaml"
     file.write_text(Path("config/paper.yaml").read_text() + "\noperators: {}\n")
-    shard = ("dynamic", "llama-3.1-8b-instruct", "random", "sst2/0-1024")
+    shard = ("dynamic", "llama-3.1-8b-instruct", "saliency", "sst2/0-2000")
     config = load_run(read_yaml(file), [str(file)], Path("config"), load_method)
     plan = plan_run(config, None)
     jobs = {(job.rule, job.cell): job for job in plan.jobs}

@@ -78,6 +78,7 @@ class AttributionMethod(ABC):
     * ``reference``: citation, one line.
     * ``non_negative``: whether raw scores are never below zero.
     * ``seeded``: whether raw scores depend on the seed.
+    * ``needs_model``: whether it runs the model; without, its jobs load no weights and hold no GPU.
     * ``needs_attention``: whether it looks into the attention of decoder layers.
     * ``needs_masked_model``: whether the run's masked language model is to be loaded for it.
     * ``iterative``: whether it stops by a rule that may not be met; samples and steps where it
@@ -90,6 +91,7 @@ class AttributionMethod(ABC):
     reference: ClassVar[str]
     non_negative: ClassVar[bool] = True
     seeded: ClassVar[bool] = False
+    needs_model: ClassVar[bool] = True
     needs_attention: ClassVar[bool] = False
     needs_masked_model: ClassVar[bool] = False
     iterative: ClassVar[bool] = False

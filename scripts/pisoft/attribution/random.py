@@ -25,6 +25,7 @@ class Random(AttributionMethod):
     family = "baseline"
     reference = "control baseline"
     seeded = True
+    needs_model = False
 
     def forwards(self, prompt_tokens: float, steps: float) -> float:
         """No forward: the model is not asked."""

@@ -61,6 +61,7 @@ class MethodClass(Protocol):
     label: str
     family: Family
     reference: str
+    needs_model: bool
     needs_masked_model: bool
     Options: Any  # a pydantic model
 
@@ -79,6 +80,7 @@ class Method(Strict):
     family: str
     file: str | None = None  # in scripts/pisoft/attribution/, without ending; None: not computed
     source: ScoresFile | Control | Permuted | None = None  # of the scores of one that is not
+    needs_model: bool = True
     needs_masked_model: bool = False
     target: Target | None = None  # None: the run's
     options: dict[str, Any] = Field(default_factory=dict)  # as the entry has them
@@ -113,6 +115,7 @@ def resolve_method(name: str, entry: MethodEntry, load_method: LoadMethod, where
         label=entry.label or method_class.label,
         family=entry.family or method_class.family,
         file=file,
+        needs_model=method_class.needs_model,
         needs_masked_model=method_class.needs_masked_model,
         target=entry.target,
         options=entry.options,

@@ -134,7 +134,7 @@ class ModelEntry(Strict):
     """Compile feed-forward blocks and norms with torch.compile for the evaluation. Warm-up takes a
     minute per job; results differ by rounding."""
     shard_factor: float = Field(1, gt=0)
-    """Multiplies the `shard_size` of every dataset for this model."""
+    """Multiplies the `evaluation_shard_size` of every dataset for this model."""
     resources: Resources = Field(default_factory=Resources, description="Job resources.")
 
     @property

@@ -3,6 +3,9 @@
 A part is named after its dataset, and a shard also after the places of its samples in the order of
 sampling, `sst2/128-256` (the last one excluded). More samples are further shards; those before
 stay what they are, but for the last one if it was not full.
+
+The π-Soft evaluation takes a hundred times as long as the other stages, so that its shards are
+smaller: a shard of the other stages holds one or more of them, whole.
 """
 
 from __future__ import annotations
@@ -39,14 +42,29 @@ class Shards(NamedTuple):
 def shards(config: Config, model: str, dataset: str) -> Shards | None:
     """Return how a dataset is cut for a model; None: it is not.
 
-    A shard holds `shard_size` samples, times the model's `shard_factor`, cut down to whole blocks,
-    which no shard may cut: so any size gives the same bits.
+    A shard holds `shard_size` samples, cut down to whole shards of the evaluation.
+
+    Raises:
+        BenchmarkError: as :func:`evaluation_shards`.
+    """
+    size, cut = config.datasets[dataset].shard_size, evaluation_shards(config, model, dataset)
+    if size is None or cut is None:
+        return None
+    return cut._replace(size=cut.size * max(1, size // cut.size))
+
+
+def evaluation_shards(config: Config, model: str, dataset: str) -> Shards | None:
+    """Return how a dataset is cut for the π-Soft evaluation of a model; None: it is not.
+
+    A shard holds `evaluation_shard_size` samples, times the model's `shard_factor`, `shard_size` at
+    most, cut down to whole blocks, which no shard may cut: so any size gives the same bits.
 
     Raises:
         BenchmarkError: it is cut into shards, and nothing says how many samples there are, or into
             more than `MOST_SHARDS`.
     """
-    size = config.datasets[dataset].shard_size
+    entry = config.datasets[dataset]
+    size = entry.shard_size
     if size is None:
         return None
     count = sample_limit(config, dataset)
@@ -56,7 +74,8 @@ def shards(config: Config, model: str, dataset: str) -> Shards | None:
             "are; set the dataset's `samples`, or the run file's `max_samples`"
         )
     block = config.run_file.block_size
-    blocks = int(min(size * config.models[model].shard_factor, count) / block)
+    evaluated = (entry.evaluation_shard_size or size) * config.models[model].shard_factor
+    blocks = int(min(size, evaluated, count) / block)
     cut = Shards(count, block * max(1, blocks))
     if (number := -(-count // cut.size)) > MOST_SHARDS:
         raise BenchmarkError(
@@ -68,7 +87,25 @@ def shards(config: Config, model: str, dataset: str) -> Shards | None:
 
 def parts(config: Config, model: str, dataset: str) -> list[str]:
     """Return the parts of a dataset that are jobs of their own for a model; see :func:`shards`."""
-    cut = shards(config, model, dataset)
+    return _names(dataset, shards(config, model, dataset))
+
+
+def evaluation_parts(config: Config, model: str, dataset: str) -> list[str]:
+    """Return the parts that are evaluated in jobs of their own; see :func:`evaluation_shards`."""
+    return _names(dataset, evaluation_shards(config, model, dataset))
+
+
+def enclosing_part(config: Config, model: str, part: str) -> str:
+    """Return the part of :func:`parts` that a part lies in."""
+    cut = shards(config, model, dataset_of(part))
+    return (
+        part
+        if cut is None
+        else parts(config, model, dataset_of(part))[first_place(part) // cut.size]
+    )
+
+
+def _names(dataset: str, cut: Shards | None) -> list[str]:
     return [dataset] if cut is None else [f"{dataset}/{name}" for name in cut.names()]
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from pisoft.config.cells import MARK
 from pisoft.config.resolved import Config
 from pisoft.cost.plan import START_UP, plan_run
-from pisoft.cost.sizes import weight_bytes
+from pisoft.cost.sizes import largest_file, weight_bytes
 from pisoft.errors import BenchmarkError
 
 RUNTIME_SAFETY = 3  # short prompts do not fill a GPU, and few sites have measured theirs
@@ -96,13 +96,15 @@ class RunLimits:
                 plan = plan_run(config, None)
         except BenchmarkError as error:
             return {}, error
-        memory = memory_limit(weight_bytes(plan.parameters[name], entry.dtype))
+        read = weight_bytes(plan.parameters[name], entry.dtype)
         on_gpu = entry.resources.gpu and entry.device != "cpu"
+        if on_gpu:
+            read = largest_file(entry.source, read)
         rate, speed = (self._rate, self._rate or GPU_SPEED) if on_gpu else (None, CPU_SPEED)
         return {
             (job.rule, job.cell): Limits(
                 UNPLANNED.runtime if rate is None else runtime_limit(plan.seconds(job, rate)),
-                memory,
+                memory_limit(read if job.model else 0),
                 plan.seconds(job, speed),
             )
             for job in plan.jobs
@@ -122,8 +124,9 @@ def runtime_limit(seconds: float) -> int:
 
 
 def memory_limit(weights: float) -> int:
-    """Return the MB of main memory that a job may take which loads so many bytes of weights.
+    """Return the MB of main memory that a job may take which holds so many bytes of weights in it.
 
-    Those of a GPU's model pass through main memory, all of them at once at worst.
+    On a CPU these are all of the model's. Those of a GPU's model pass through: their files are
+    mapped, and the kernel drops what has been read, so that the largest file is enough.
     """
     return 100 * math.ceil((MEMORY_SAFETY * weights + LIBRARIES) / 1e8)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from statistics import fmean
@@ -18,9 +18,15 @@ from pisoft.attribution import method_without_models
 from pisoft.config.cells import MARK, SHUFFLED_LABELS, Cell
 from pisoft.config.models import TOKEN_BUDGETS, TrainedModel
 from pisoft.config.resolved import Config
-from pisoft.config.shards import dataset_of, first_place, parts, places
+from pisoft.config.shards import (
+    dataset_of,
+    evaluation_parts,
+    first_place,
+    parts,
+    places,
+)
 from pisoft.cost.lengths import Lengths, sample_lengths
-from pisoft.cost.sizes import parameters_of, weight_bytes
+from pisoft.cost.sizes import device_bytes, parameters_of, weight_bytes
 from pisoft.cost.tokens import (
     TRAINING_FORWARDS,
     draw_bounds,
@@ -45,7 +51,7 @@ class Job:
 
     rule: str
     cell: str = ""  # its wildcards as they stand in its paths
-    model: str | None = None  # that it runs; None: none
+    model: str | None = None  # that it loads; None: none
     low: float = 0  # tokens that the model reads at least, and at most: draws may go on until a
     high: float = 0  # mean is certain enough
     start_up: float = START_UP  # seconds before its work begins
@@ -58,6 +64,7 @@ class Plan:
     jobs: tuple[Job, ...]  # all of them, up to the evaluation
     lengths: dict[tuple[str, str], Lengths]  # of prompts and answers, by model and dataset
     parameters: dict[str, float]  # number of weights, by model
+    memory: dict[str, float]  # bytes that these take on their device
 
     def flops(self, job: Job, tokens: float) -> float:
         """Return the floating-point operations of a job's model that reads so many tokens."""
@@ -95,7 +102,11 @@ def plan_run(config: Config, results: Path | None) -> Plan:
         (name, one): of for name, model in models.items() for one, of in model.lengths.items()
     }
     weights = {name: model.parameters for name, model in models.items()}
-    return Plan(tuple(dict.fromkeys(jobs)), lengths, weights)
+    memory = {
+        name: device_bytes(weights[name], entry.dtype, entry.quantization)
+        for name, entry in config.models.items()
+    }
+    return Plan(tuple(dict.fromkeys(jobs)), lengths, weights, memory)
 
 
 class _Model:
@@ -106,12 +117,15 @@ class _Model:
         self.parameters = parameters_of(name, self._entry.source, results)
         datasets = dict.fromkeys(cell.dataset for cell in config.cells() if cell.model == name)
         self.lengths = {one: sample_lengths(config, name, one, results) for one in datasets}
-        self.parts: dict[str, Lengths] = {}
-        for dataset, lengths in self.lengths.items():
-            for part in parts(config, name, dataset):
+        self.parts, self.evaluation_parts = (
+            {
                 # Samples that failed are not counted in a shard's places.
-                of_part = lengths.samples[slice(*(places(part) or (None,)))]
-                self.parts[part] = Lengths(of_part, lengths.origin)
+                part: replace(lengths, samples=lengths.samples[slice(*(places(part) or (None,)))])
+                for dataset, lengths in self.lengths.items()
+                for part in parts_of(config, name, dataset)
+            }
+            for parts_of in (parts, evaluation_parts)
+        )
 
     def job(self, rule: str, cell: str, low: float, high: float | None = None) -> Job:
         """Return a job that loads the model; it reads as many tokens at most as at least."""
@@ -136,25 +150,30 @@ class _Model:
         """Yield the jobs of a cell: attribution, evaluation, and ranking if it is `ranked`."""
         run_file, names = self._config.run_file, cell.wildcards
         routed = f"{names['protocol']}{names['operator']}/{self.name}"
-        is_label = self._config.datasets[cell.dataset].task == "classification"
-        for part, lengths in self.parts.items():
-            path = f"{cell.method}/{part}"
-            if dataset_of(part) != cell.dataset:
-                continue
-            if not cell.method:
+        parts, evaluation_parts = (
+            {part: lengths for part, lengths in of.items() if dataset_of(part) == cell.dataset}
+            for of in (self.parts, self.evaluation_parts)
+        )
+        if not cell.method:
+            for part, lengths in parts.items():
                 yield self.job("inspect_inputs", f"{routed}/{part}", self._inspected(lengths))
-                continue
-            method = self._config.evaluated_methods[cell.method]
-            if method.file is not None:
-                attributed = self._attributed(method.file, method.options, lengths)
-                yield self.job("attribute", f"{self.name}{names['variant']}/{path}", attributed)
-            if cell.protocol:
-                bounds = draw_bounds(run_file.evaluation.draws)
-                low, high = (self._evaluated(part, draws) for draws in bounds)
-                yield self.job("evaluate_soft", f"{routed}/{path}", low, high)
-            if ranked and run_file.ranking is not None and is_label:
+            return
+        method = self._config.evaluated_methods[cell.method]
+        for part, lengths in parts.items():
+            attribute = ("attribute", f"{self.name}{names['variant']}/{cell.method}/{part}")
+            if not method.needs_model:
+                yield Job(*attribute, start_up=START_UP_WITH_MODEL)
+            elif method.file is not None:
+                yield self.job(*attribute, self._attributed(method.file, method.options, lengths))
+        for part, lengths in evaluation_parts.items() if cell.protocol else ():
+            bounds = draw_bounds(run_file.evaluation.draws)
+            low, high = (self._evaluated(part, lengths, draws) for draws in bounds)
+            yield self.job("evaluate_soft", f"{routed}/{cell.method}/{part}", low, high)
+        is_label = self._config.datasets[cell.dataset].task == "classification"
+        if ranked and run_file.ranking is not None and is_label:
+            for part, lengths in parts.items():
                 tokens = lengths.total(partial(ranking_tokens, settings=run_file.ranking))
-                yield self.job("evaluate_ranking", f"{self.name}/{path}", tokens)
+                yield self.job("evaluate_ranking", f"{self.name}/{cell.method}/{part}", tokens)
 
     def _attributed(self, name: str, options: Mapping[str, Any], lengths: Lengths) -> float:
         """Return the tokens of an attribution."""
@@ -165,10 +184,9 @@ class _Model:
             lambda sample: sample.read * method.forwards(sample.prompt, len(sample.steps))
         )
 
-    def _evaluated(self, part: str, draws: int) -> float:
+    def _evaluated(self, part: str, lengths: Lengths, draws: int) -> float:
         """Return the tokens of a soft evaluation, with the steps that half precision repeats."""
         grid = len(self._config.run_file.evaluation.pi_grid)
-        lengths = self.parts[part]
         tokens = lengths.total(partial(soft_tokens, grid=grid, draws=draws))
         if self._entry.dtype not in HALF or not lengths.samples:
             return tokens

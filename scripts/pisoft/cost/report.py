@@ -89,7 +89,10 @@ def plan_text(plan: Plan, rate: float | None, on_gpu: Collection[str] = ()) -> s
         time = duration(plan.seconds(longest, rate))
         name = f"  ({longest.rule} {longest.cell})"
         lines += [f"Longest job, and so what a kill can cost: {time}", name]
-    weights = ", ".join(f"{name} {scaled(size)}" for name, size in plan.parameters.items())
+    weights = ", ".join(
+        f"{name} {scaled(size)} ({scaled(plan.memory[name], 'B')} on its device)"
+        for name, size in plan.parameters.items()
+    )
     speed = _NO_RATE if rate is None else f"Throughput: {rate / 1e12:g} TFLOP/s, as given."
     notes = [f"Lengths are {_origins(plan)}.", f"Weights: {weights}.", speed, *_ASSUMPTIONS]
     filled = (fill(note, 80, subsequent_indent="  ") for note in notes)

@@ -1,4 +1,4 @@
-"""How many weights a model has, without loading it, and how many bytes these take."""
+"""How many weights a model has, without loading it, and the bytes of these and of their files."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from pisoft.config.models import HubModel, LocalModel, ModelSource, TrainedModel
 from pisoft.datasets.hub import COPIES, WEIGHTS, read_commit
 from pisoft.errors import BenchmarkError
 
+HUB_FILE = 5e9  # bytes: where transformers cut the weights of most models on the hub
+NF4_BYTES = 0.5 + 4 / 64  # 4 bits, and a float32 scale for every 64 weights
 NUMBER_BYTES = {"float64": 8, "float32": 4, "bfloat16": 2, "float16": 2}
 
 
@@ -49,6 +51,18 @@ def weight_bytes(parameters: float, dtype: str) -> float:
     return parameters * NUMBER_BYTES[dtype]
 
 
+def device_bytes(parameters: float, dtype: str, quantization: str) -> float:
+    """Return the bytes that so many weights take on the device; embeddings count as quantised."""
+    return parameters * (NUMBER_BYTES[dtype] if quantization == "none" else NF4_BYTES)
+
+
+def largest_file(source: ModelSource, weights: float) -> float:
+    """Return the bytes of the largest of the files that hold so many bytes of weights."""
+    if isinstance(source, LocalModel):
+        return max(file.stat().st_size for file in _weight_files(Path(source.path)))
+    return min(weights, HUB_FILE) if isinstance(source, HubModel) else weights
+
+
 def _trained_parameters(source: TrainedModel) -> int:
     """Return the weights of a model of Llama's build, its embeddings tied, norms left out."""
     width = source.hidden_size
@@ -80,12 +94,16 @@ def _fetched(source: HubModel, results: Path | None) -> Path | None:
         return None
 
 
-def _parameters_of_folder(folder: Path) -> int:
-    files = sorted(folder.glob("*.safetensors"))
+def _weight_files(folder: Path) -> list[Path]:
+    files = sorted(folder.glob(WEIGHTS))
     if not files:
         raise BenchmarkError(f"{folder}: has no safetensors file to count weights in")
+    return files
+
+
+def _parameters_of_folder(folder: Path) -> int:
     total = 0
-    for file in files:
+    for file in _weight_files(folder):
         try:
             with safe_open(file, framework="numpy") as tensors:
                 shapes = [tensors.get_slice(name).get_shape() for name in tensors.offset_keys()]

@@ -134,9 +134,9 @@ def _decoder(network: PreTrainedModel) -> PreTrainedModel:
     from transformers import PreTrainedModel
 
     decoder = network.get_decoder()
-    if decoder is not network:
+    if decoder is not network and isinstance(decoder, PreTrainedModel):
         return decoder
-    # A class that does not know its decoder's name gives itself.
+    # A class that does not know its decoder's name gives itself, or its head.
     inside = (part for part in network.children() if isinstance(part, PreTrainedModel))
     return next(inside, network)
 

@@ -12,9 +12,9 @@ from pisoft.config.jobs.fields import LoadedModel
 from pisoft.errors import BenchmarkError
 from pisoft.models.attention import ATTENTION_NAME, NO_INTERFACE
 from pisoft.models.device import choose_device, device_name, peak_memory
-from pisoft.models.model import LanguageModel
+from pisoft.models.model import LanguageModel, ModelOutline
 from pisoft.models.precision import pin_float32
-from pisoft.models.repository import pretrained_network
+from pisoft.models.repository import network_outline, pretrained_network
 from pisoft.models.tokenizer import load_tokenizer
 
 if TYPE_CHECKING:
@@ -57,6 +57,21 @@ def load_model(
     # A branch may have moved when the tokenizer is loaded.
     named = settings if commit is None else settings.model_copy(update={"revision": commit})
     return LanguageModel(network, settings.name, partial(load_tokenizer, named, folder), commit)
+
+
+def load_outline(settings: LoadedModel, folder: Path | None) -> ModelOutline:
+    """Load a model without its weights; on a CPU, whatever its device.
+
+    Args:
+        settings, folder: as for :func:`load_model`.
+
+    Raises:
+        BenchmarkError: the model cannot be found or read.
+    """
+    from transformers import AutoModelForCausalLM
+
+    network, commit = network_outline(AutoModelForCausalLM, settings, folder)
+    return ModelOutline(network, settings.name, commit)
 
 
 def wrapped_model(network: PreTrainedModel, tokenizer: Any) -> LanguageModel:

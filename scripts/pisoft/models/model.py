@@ -243,3 +243,17 @@ class LanguageModel(Decoder):
             raise BenchmarkError(
                 f"{who}: model '{self.name}' (class {type(self.network).__name__}): {reason}"
             )
+
+
+class ModelOutline(LanguageModel):
+    """A model without weights, for methods that never run it: it is not tried.
+
+    Args:
+        network: on the meta device.
+        name, commit: as for :class:`LanguageModel`.
+    """
+
+    def __init__(self, network: PreTrainedModel, name: str, commit: str | None) -> None:
+        Decoder.__init__(self, network, name)
+        self.device = torch.device("cpu")
+        self.commit = commit

@@ -75,14 +75,48 @@ def pretrained_network(
     logging.disable_progress_bar()  # a log file is no place for it
     source = model_files(model, folder, weights=True)
     decoder_layers(LocalModel(kind="local", path=str(source)))  # can it be made at all?
+    _check_quantization(model, source)
     options |= {"dtype": model.dtype, "use_safetensors": True, "output_loading_info": True}
     # Weights of another shape are refused below, by name.
     network, loaded = pretrained(kind, model, source, ignore_mismatched_sizes=True, **options)
     check_loaded(loaded, model.name, unused)
+    return network, _commit(model, source)
+
+
+def _check_quantization(model: LoadedModel, source: Path) -> None:
+    """Refuse 4-bit weights of bitsandbytes for a model that is not quantised by its entry."""
+    from transformers import AutoConfig
+
+    config = pretrained(AutoConfig, model, source)
+    stored = getattr(config, "quantization_config", None) or {}
+    if model.quantization == "none" and stored.get("load_in_4bit"):
+        raise BenchmarkError(
+            f"model '{model.name}': quantization: is 'none', but the weights in "
+            f"{_origin(model, source)} are 4-bit ones of bitsandbytes; set quantization: nf4"
+        )
+
+
+def network_outline(kind: Any, model: LoadedModel, folder: Path | None) -> tuple[Any, str | None]:
+    """Return a network without weights, on the meta device, and its commit likewise.
+
+    Raises:
+        BenchmarkError: as :func:`model_files`.
+    """
+    import torch
+    from transformers import AutoConfig
+
+    source = model_files(model, folder)
+    with torch.device("meta"):
+        network = kind.from_config(pretrained(AutoConfig, model, source))
+    return network, _commit(model, source)
+
+
+def _commit(model: LoadedModel, source: Path) -> str | None:
+    """Return the commit of a model on the hub; `sha256:…` of a GGUF file, else None."""
     if model.repository is not None:
-        return network, source.name
+        return source.name
     gguf = source / GGUF_REPORT
-    return network, f"sha256:{json.loads(gguf.read_bytes())['sha256']}" if gguf.is_file() else None
+    return f"sha256:{json.loads(gguf.read_bytes())['sha256']}" if gguf.is_file() else None
 
 
 def model_files(model: LoadedModel, folder: Path | None, weights: bool = False) -> Path:

@@ -53,6 +53,14 @@ def try_model(model: Decoder) -> dict[Capability, str]:
         raise BenchmarkError(
             f"model '{model.name}': class {type(model.network).__name__} {NO_INTERFACE}"
         )
+    # Of Gemma 3n and Gemma 4 E. Where they are small, logits alone would not give them away.
+    if getattr(
+        model.network.config.get_text_config(decoder=True), "hidden_size_per_layer_input", 0
+    ):
+        raise BenchmarkError(
+            f"model '{model.name}': class {type(model.network).__name__} cannot be followed: every "
+            "layer adds embeddings of the token ids, which perturbed input embeddings do not have"
+        )
     with (
         torch.no_grad(),
         whole_in_float32(model.network, model.blocks),

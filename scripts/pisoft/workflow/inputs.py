@@ -11,7 +11,7 @@ from pisoft.config.cells import MARK, SHUFFLED_LABELS
 from pisoft.config.jobs.hub import commit_file
 from pisoft.config.methods import EXPORT, ScoresFile
 from pisoft.config.resolved import Config
-from pisoft.config.shards import dataset_of, parts
+from pisoft.config.shards import dataset_of, enclosing_part, parts
 from pisoft.config.studies import Permuted
 from pisoft.datasets.files import input_files
 
@@ -61,6 +61,16 @@ class Inputs:
             return [pattern.format(**{**names, "part": part}) for part in every]
 
         return files
+
+    def enclosing(self, pattern: str) -> Callable[[Any], str]:
+        """Return an input function: a pattern's file for the part that a job's part lies in."""
+
+        def file(wildcards: Any) -> str:
+            names = dict(wildcards.items())
+            part = enclosing_part(self.config, wildcards.model, wildcards.part)
+            return pattern.format(**{**names, "part": part})
+
+        return file
 
     def model(self, wildcards: Any) -> list[str]:
         """Return the files that a model is loaded from, so that a change of them is noticed.

@@ -104,7 +104,15 @@ class Jobs:
                 attempt * getattr(self.limits.of(rule, cell_of(wildcards)), name)
             )
 
-        return {"gpu": self.resource("gpu"), "mem_mb": limit("mem_mb"), "runtime": limit("runtime")}
+        def gpus(wildcards: Any) -> int:
+            if (
+                rule == "attribute"
+                and not self.config.evaluated_methods[wildcards.method].needs_model
+            ):
+                return 0
+            return self.config.models[wildcards.model].resources.gpu
+
+        return {"gpu": gpus, "mem_mb": limit("mem_mb"), "runtime": limit("runtime")}
 
     def planned(self, dag: Any) -> dict[int, Planned]:
         """Return each job of a DAG of Snakemake's that has to run, by its number."""

@@ -9,6 +9,8 @@ from pisoft.config.jobs.records import SampleJob
 from pisoft.config.loading import load_config
 from pisoft.config.shards import (
     dataset_of,
+    enclosing_part,
+    evaluation_parts,
     first_place,
     parts,
     places,
@@ -19,7 +21,7 @@ from pisoft.errors import BenchmarkError
 CATALOGUE = Path(__file__).parents[3] / "config/catalogue"
 
 
-def run_of(shard_size, factor=1.0, **changes):
+def run_of(shard_size, factor=1.0, evaluated=None, **changes):
     """Return a run of a tiny model on a dataset that is cut into shards of a size."""
     raw = {
         "run": "parts", "models": ["small"], "datasets": ["pieces"], "block_size": 4,
@@ -27,7 +29,8 @@ def run_of(shard_size, factor=1.0, **changes):
         "catalogue": {
             "models": {"small": {"extends": "demo-llama", "shard_factor": factor,
                 "source": {"kind": "trained", "architecture": "llama", "datasets": ["pieces"]}}},
-            "datasets": {"pieces": {"extends": "demo-sentiment", "shard_size": shard_size}},
+            "datasets": {"pieces": {"extends": "demo-sentiment", "shard_size": shard_size,
+                "evaluation_shard_size": evaluated}},
         },
         **changes,
     }  # fmt: skip
@@ -35,20 +38,32 @@ def run_of(shard_size, factor=1.0, **changes):
 
 
 @pytest.mark.parametrize(
-    ("size", "factor", "count", "expected"),
+    ("size", "evaluated", "factor", "count", "expected", "smaller"),
     [
-        (None, 1, 20, [None]),
-        (8, 1, 20, [(0, 8), (8, 16), (16, 20)]),
-        (11, 1, 20, [(0, 8), (8, 16), (16, 20)]),  # whole blocks of 4
-        (16, 0.5, 20, [(0, 8), (8, 16), (16, 20)]),
-        (8, 0.01, 10, [(0, 4), (4, 8), (8, 10)]),  # a block at least
-        (8, 4, 20, [(0, 20)]),
+        (None, None, 1, 20, [None], [None]),
+        (8, None, 1, 20, [(0, 8), (8, 16), (16, 20)], [(0, 8), (8, 16), (16, 20)]),
+        (11, None, 1, 20, [(0, 8), (8, 16), (16, 20)], [(0, 8), (8, 16), (16, 20)]),  # blocks of 4
+        (16, None, 0.5, 20, [(0, 16), (16, 20)], [(0, 8), (8, 16), (16, 20)]),
+        (8, None, 0.01, 10, [(0, 8), (8, 10)], [(0, 4), (4, 8), (8, 10)]),  # a block at least
+        (20, 8, 1, 20, [(0, 16), (16, 20)], [(0, 8), (8, 16), (16, 20)]),  # whole evaluations
+        (8, 40, 4, 20, [(0, 8), (8, 16), (16, 20)], [(0, 8), (8, 16), (16, 20)]),
     ],
 )
-def test_shards_are_whole_blocks(size, factor, count, expected):
-    found = parts(run_of(size, factor, max_samples=count), "small", "pieces")
+def test_shards_are_whole_shards_of_the_evaluation_and_these_whole_blocks(
+    size, evaluated, factor, count, expected, smaller
+):
+    config = run_of(size, factor, evaluated, max_samples=count)
+    found, of_evaluation = (
+        parts_of(config, "small", "pieces") for parts_of in (parts, evaluation_parts)
+    )
     assert [places(part) for part in found] == expected
+    assert [places(part) for part in of_evaluation] == smaller
     assert {dataset_of(part) for part in found} == {"pieces"}
+    for part in of_evaluation:
+        outer = enclosing_part(config, "small", part)
+        assert outer in found
+        if places(part):
+            assert places(outer)[0] <= places(part)[0] < places(part)[1] <= places(outer)[1]
 
 
 def test_more_samples_leave_full_shards_what_they_are():

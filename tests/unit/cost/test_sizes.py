@@ -1,13 +1,18 @@
 """Numbers of weights, of files and of settings."""
 
+import re
+from pathlib import Path
+
 import pytest
 
 from helpers.random_models import SHAPES, twins
 from helpers.tiny_tokenizers import numbered_tokenizer
 from pisoft.config.models import GgufModel, HubModel, LocalModel, TrainedModel
-from pisoft.cost.sizes import parameters_of, weight_bytes
+from pisoft.cost.sizes import device_bytes, largest_file, parameters_of, weight_bytes
 from pisoft.demo.models import _new_model
 from pisoft.errors import BenchmarkError
+
+ROOT = Path(__file__).parents[3]
 
 
 @pytest.mark.parametrize("name", SHAPES)
@@ -52,3 +57,25 @@ def test_a_trained_model_has_the_weights_it_is_planned_with(architecture):
 def test_weights_take_the_bytes_of_their_type():
     assert weight_bytes(8e9, "bfloat16") == 16e9
     assert weight_bytes(8e9, "float32") == 32e9
+
+
+def test_the_docs_say_which_sizes_fit_on_one_card():
+    docs = " ".join((ROOT / "docs/how-to/run-on-real-models.md").read_text().split())
+    room, billion = 80e9 - 15e9, 1e9
+    for quantization, text in (("none", "{} billion weights in 16"), ("nf4", "{} billion in 4")):
+        of_one = device_bytes(1, "bfloat16", quantization)
+        assert text.format(round(room / of_one / billion)) in docs
+    table = re.findall(r"\| (\d+) billion \| (\d+) GB \| (\d+) GB \|", docs)
+    assert table == [
+        (str(size), *(f"{device_bytes(size, 'bfloat16', kind):.0f}" for kind in ("none", "nf4")))
+        for size in (8, 14, 32, 70, 123)
+    ]
+
+
+def test_the_largest_file_is_that_of_the_folder_or_as_the_hub_cuts_weights(tmp_path):
+    for name, size in (("a", 7), ("b", 70)):
+        (tmp_path / f"{name}.safetensors").write_bytes(bytes(size))
+    assert largest_file(LocalModel(kind="local", path=str(tmp_path)), 77) == 70
+    hub = HubModel(kind="hub", repository="no/where")
+    assert [largest_file(hub, weights) for weights in (1e9, 140e9)] == [1e9, 5e9]
+    assert largest_file(GgufModel(kind="gguf", path="m.gguf"), 16e9) == 16e9, "it becomes one file"

@@ -14,7 +14,7 @@ from helpers.random_models import twins
 from pisoft.errors import BenchmarkError
 from pisoft.faithfulness.perturbation import PerturbationTarget
 from pisoft.models import loading
-from pisoft.models.loading import compile_layers, load_model, model_facts
+from pisoft.models.loading import compile_layers, load_model, load_outline, model_facts
 
 
 @pytest.fixture(scope="module")
@@ -68,6 +68,15 @@ def test_folders_that_hold_no_model_are_named(tmp_path, folder):
     (tmp_path / "config.json").write_text((folder / "config.json").read_text())
     (tmp_path / "model.safetensors").write_bytes(b"broken")
     with pytest.raises(BenchmarkError, match="model 'toy': cannot be loaded from"):
+        load_model(local_model(), tmp_path)
+
+
+def test_4_bit_weights_ask_for_their_setting(tmp_path, folder):
+    config = json.loads((folder / "config.json").read_text())
+    config["quantization_config"] = {"quant_method": "bitsandbytes", "load_in_4bit": True}
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    shutil.copy(folder / "model.safetensors", tmp_path)
+    with pytest.raises(BenchmarkError, match=r"is 'none', but .*; set quantization: nf4$"):
         load_model(local_model(), tmp_path)
 
 
@@ -164,3 +173,15 @@ def test_four_bit_weights_keep_their_gradients(tmp_path):
         assert layer.weight.quant_type == "nf4"
         assert layer.compute_dtype == torch.bfloat16
         assert not layer.support_avx512bf16_for_cpu
+
+
+def test_an_outline_has_a_model_s_shape_and_needs_neither_weights_nor_a_gpu(folder, tmp_path):
+    shutil.copy(folder / "config.json", tmp_path)
+    model, outline = (
+        load_model(local_model(), folder),
+        load_outline(local_model(device="cuda"), tmp_path),
+    )
+    for name in ("layers", "context", "vocabulary_size", "width", "device", "commit"):
+        assert getattr(outline, name) == getattr(model, name), name
+    assert all(weight.is_meta for weight in outline.network.parameters())
+    assert model_facts(outline) == model_facts(model)

@@ -18,11 +18,14 @@ from transformers import (
     Lfm2ForCausalLM,
     MistralConfig,
     MistralForCausalLM,
+    ModernBertDecoderConfig,
+    ModernBertDecoderForCausalLM,
 )
 from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS, sdpa_mask
 
 from helpers.attributions import build
 from helpers.evaluations import distances
+from helpers.families import network as network_of
 from helpers.random_models import EAGER, SMALL, VOCABULARY, twins
 from pisoft.errors import BenchmarkError
 from pisoft.faithfulness.perturbation import PerturbationTarget, Perturber
@@ -47,6 +50,12 @@ SPARSE = (DeepseekV32Config, DeepseekV32ForCausalLM, {
     "n_group": 1, "topk_group": 1, "moe_intermediate_size": 24, "n_shared_experts": 1,
     "kv_lora_rank": 16, "q_lora_rank": 16, "qk_nope_head_dim": 8, "qk_rope_head_dim": 4,
     "v_head_dim": 6, "index_topk": 4, "index_n_heads": 2, "index_head_dim": 8,
+})  # fmt: skip
+
+
+# The head is named `decoder`.
+NAMED_HEAD = (ModernBertDecoderConfig, ModernBertDecoderForCausalLM, {
+    **SMALL, "local_attention": 8, "pad_token_id": 0,
 })  # fmt: skip
 
 
@@ -79,6 +88,23 @@ def test_caps_and_sinks_are_followed_in_logits_and_in_the_recorded_attention(kin
             torch.testing.assert_close(maps, expected.attentions[layer], **EAGER)
     below_one = (maps.sum(dim=-1) < 0.99).any()
     assert below_one == (kind is WITH_SINKS)
+
+
+def test_a_head_that_is_named_decoder_is_none():
+    model = LanguageModel(network(NAMED_HEAD, ATTENTION_NAME), "toy")
+    expected = network(NAMED_HEAD, "eager")(IDS).logits
+    torch.testing.assert_close(
+        model.logits(model.hidden_states(model.embed(IDS))), expected, **EAGER
+    )
+    model.require("fixed routing", "test")
+
+
+@pytest.mark.parametrize("size", [1e-6, 1])
+def test_embeddings_of_ids_in_every_layer_are_refused_however_small(size):
+    built = network_of("Gemma 3n, text", ATTENTION_NAME)
+    built.model.embed_tokens_per_layer.weight.data.mul_(size)
+    with pytest.raises(BenchmarkError, match="every layer adds embeddings of the token ids"):
+        LanguageModel(built, "toy")
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])

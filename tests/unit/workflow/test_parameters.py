@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 from types import SimpleNamespace
@@ -55,7 +56,7 @@ def test_wildcards_have_the_names_of_the_run_and_no_others(demo, paper):
     assert models_of(demo, "gguf") == one_of([])
     assert re.fullmatch(part_constraint(demo), "demo-why")
     assert not re.fullmatch(part_constraint(demo), "demo-why/0-8"), "it is not cut"
-    assert re.fullmatch(part_constraint(paper), "sst2/0-1024")
+    assert re.fullmatch(part_constraint(paper), "sst2/0-2000")
     assert not re.fullmatch(part_constraint(paper), "sst2")
 
 
@@ -80,6 +81,16 @@ def test_the_masked_model_is_read_by_methods_that_need_it_alone(paper):
     assert commit.startswith("results/r/data/commits/models/")
 
 
+def test_a_job_that_runs_no_model_holds_no_gpu(paper):
+    jobs = Jobs(paper, None, ROOT / "scripts", "python")
+    gpus = {
+        (rule, method): jobs.resources(rule)["gpu"](of(model=LLAMA, method=method))
+        for rule in ("attribute", "evaluate_soft")
+        for method in ("random", "saliency")
+    }
+    assert [case for case, count in gpus.items() if count != 1] == [("attribute", "random")]
+
+
 def test_a_model_trained_on_shuffled_labels_has_a_folder_of_its_own(demo):
     for variant, folder in (
         ("", "demo-llama"),
@@ -97,15 +108,22 @@ def test_records_are_read_from_where_their_source_says(demo, paper):
     assert inputs.records(of(dataset="sst2")) == []
     (commit,) = inputs.commit(of(dataset="sst2"))
     assert commit.startswith("results/r/data/commits/datasets/")
-    assert inputs.whole_dataset(of(part="sst2/0-1024")) == f"{DATA}/datasets/sst2.parquet"
+    assert inputs.whole_dataset(of(part="sst2/0-2000")) == f"{DATA}/datasets/sst2.parquet"
 
 
 def test_a_dataset_has_the_files_of_all_its_shards(paper):
     files = Inputs(paper, DATA).all_parts("{model}/{part}")
-    by_part = files(of(model=LLAMA, part="sst2/0-1024"))
-    assert by_part == files(of(model=LLAMA, dataset="sst2"))
-    assert by_part[0] == f"{LLAMA}/sst2/0-1024"
+    by_part = files(of(model=LLAMA, part="imdb/0-336"))
+    assert by_part == files(of(model=LLAMA, dataset="imdb"))
+    assert by_part[0] == f"{LLAMA}/imdb/0-336"
     assert len(by_part) > 1
+
+
+def test_an_evaluation_reads_its_samples_of_a_larger_shard(paper):
+    cell = of(model=LLAMA, protocol="dynamic", method="saliency", part="imdb/504-672")
+    assert Inputs(paper, DATA).enclosing("{model}/{part}")(cell) == f"{LLAMA}/imdb/336-672"
+    settings = Jobs(paper, None, ROOT / "scripts", "python").settings("evaluate")(cell)
+    assert (json.loads(settings)["first_place"], json.loads(settings)["rows"]) == (504, [168, 336])
 
 
 def test_missing_scores_made_elsewhere_end_the_run_with_what_to_do(tmp_path):

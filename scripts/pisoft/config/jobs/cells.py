@@ -27,7 +27,7 @@ from pisoft.config.jobs.fields import (
 from pisoft.config.resolved import Config
 from pisoft.config.run_file import GenerationSettings
 from pisoft.config.settings import At, JobSettings
-from pisoft.config.shards import first_place
+from pisoft.config.shards import enclosing_part, first_place, places
 from pisoft.config.studies import (
     RANDOM,
     Control,
@@ -108,6 +108,12 @@ def _draws(config: Config, operator: str) -> DrawSettings:
     return DrawSettings(**part | {"operator": operator or evaluation.operator})
 
 
+def _rows(config: Config, model: str, part: str) -> tuple[int, int] | None:
+    """Return which samples of its input files an evaluation is of; None: all."""
+    evaluated, start = places(part), first_place(enclosing_part(config, model, part))
+    return evaluated and (evaluated[0] - start, evaluated[1] - start)
+
+
 class EvaluateJob(CellSettings):
     """Settings of `evaluate_soft`."""
 
@@ -117,6 +123,7 @@ class EvaluateJob(CellSettings):
     target: TargetOfMethod  # whose log-probability is measured
     # Of the samples, in the dataset's order of sampling.
     first_place: Annotated[int, At(first_place)]
+    rows: Annotated[tuple[int, int] | None, At(_rows)] = None
 
 
 def _operators(config: Config, protocol: Protocol) -> tuple[Ablation, ...]:

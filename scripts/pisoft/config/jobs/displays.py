@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Annotated, Literal
 
 from pisoft.config.base import Clamp, Target
@@ -13,7 +13,7 @@ from pisoft.config.jobs.fields import DatasetLabels, EquivalenceMargin, ModelLab
 from pisoft.config.methods import Method, ScoresFile
 from pisoft.config.resolved import Config
 from pisoft.config.settings import At, JobSettings
-from pisoft.config.shards import Shards, shards
+from pisoft.config.shards import Shards, evaluation_shards, shards
 from pisoft.config.studies import (
     SELECTED_LABELS,
     SELECTED_METHODS,
@@ -58,8 +58,18 @@ def _controls(config: Config) -> dict[str, str]:
 
 
 def _shards(config: Config) -> dict[str, dict[str, Shards | None]]:
+    return _by_cell(config, shards)
+
+
+def _evaluation_shards(config: Config) -> dict[str, dict[str, Shards | None]]:
+    return _by_cell(config, evaluation_shards)
+
+
+def _by_cell(
+    config: Config, cut: Callable[[Config, str, str], Shards | None]
+) -> dict[str, dict[str, Shards | None]]:
     return {
-        model: {dataset: shards(config, model, dataset) for dataset in config.datasets_of(model)}
+        model: {dataset: cut(config, model, dataset) for dataset in config.datasets_of(model)}
         for model in config.models
     }
 
@@ -101,6 +111,7 @@ class DisplayJob(ScoreSettings, LabelSettings, of="run_file.evaluation"):
     targets: Targets
     # By model, how each of its datasets is cut into shards; None: it is not.
     shards: Annotated[dict[str, dict[str, Shards | None]], At(_shards)]
+    evaluation_shards: Annotated[dict[str, dict[str, Shards | None]], At(_evaluation_shards)]
 
     def methods_on(self, model: str) -> dict[str, str]:
         """Return the labels of a model's methods."""
