@@ -75,7 +75,7 @@ def evaluation_shards(config: Config, model: str, dataset: str) -> Shards | None
         )
     block = config.run_file.block_size
     evaluated = (entry.evaluation_shard_size or size) * config.models[model].shard_factor
-    blocks = int(min(size, evaluated, count) / block)
+    blocks = int(min(size, evaluated, count + block) / block)  # of more, the last would be empty
     cut = Shards(count, block * max(1, blocks))
     if (number := -(-count // cut.size)) > MOST_SHARDS:
         raise BenchmarkError(

@@ -268,8 +268,12 @@ def test_trained_local_and_own_entries_are_others(tmp_path, monkeypatch):
     records.touch()
     additions = {
         "models": {
-            "fine-tuned": {"extends": LLAMA},
-            "mirror": {"extends": LLAMA, "source": {"kind": "local", "path": str(tmp_path)}},
+            "fine-tuned": {"extends": LLAMA, "label": "Fine-tuned"},
+            "mirror": {
+                "extends": LLAMA,
+                "label": "Mirror",
+                "source": {"kind": "local", "path": str(tmp_path)},
+            },
         },
         "datasets": {
             "part": {
