@@ -38,8 +38,12 @@ class Memory(TorchDispatchMode):
                 if storage._cdata not in self._held:
                     self._held[storage._cdata] = storage.nbytes()
                     weakref.finalize(storage, self._held.pop, storage._cdata)
-        held = sum(self._held.values())
-        if held > self.limit:
+        if self.held > self.limit:
             raise torch.OutOfMemoryError("CUDA out of memory.")
-        self.peak = max(self.peak, held)
+        self.peak = max(self.peak, self.held)
         return output
+
+    @property
+    def held(self) -> int:
+        """The bytes that are alive."""
+        return sum(self._held.values())

@@ -106,9 +106,18 @@ def attempt(work: Callable[[], Result]) -> Result | None:
         if not is_out_of_memory(error):
             raise
     # Out of the handler, because the exception holds the frames that hold the failed graph.
+    _begin_backward()
     gc.collect()  # a graph may hold itself in a cycle
     torch.cuda.empty_cache()  # does nothing where CUDA is not in use
     return None
+
+
+@torch.inference_mode(mode=False)
+@torch.enable_grad()
+def _begin_backward() -> None:
+    """Begin a backward pass: until one begins, torch keeps what a failed one had left to do."""
+    number = torch.zeros((), requires_grad=True)
+    torch.autograd.grad(number * 1, number)
 
 
 def warn_too_long(name: str, tokens: int) -> None:

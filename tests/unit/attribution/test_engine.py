@@ -292,8 +292,8 @@ def test_a_sample_that_fits_with_checkpointed_layers_has_the_same_scores_to_the_
     assert list(map(scores_row, rows)) == list(map(scores_row, expected))
     said = [message for message in caplog.messages if "computed again" in message]
     assert said == [
-        "method 'saliency', model 'llama-gqa': sample long fits with layers computed again in the "
-        "backward pass"
+        "method 'saliency', model 'llama-gqa': sample long fits: sequences one by one, layers "
+        "computed again in backward passes"
     ]
     with Memory(less * 0.9):
         rows = attribute_block(build("saliency", token_budget=1), deep, of_samples(samples()))
@@ -318,6 +318,20 @@ def test_points_of_a_path_are_taken_one_by_one_before_a_sample_is_given_up(model
     assert [row["status"] for row in rows] == ["ok", "ok"]
     for row, other in zip(rows, expected, strict=True):
         assert row["raw_scores"] == pytest.approx(other["raw_scores"], rel=1e-6)
+
+
+def test_tokens_are_occluded_one_by_one_before_a_sample_is_given_up(model):
+    """Late tokens leave little to read, so that a budget of the sample's length holds many."""
+    (long, *_) = samples()
+    expected = attribute_block(build("occlusion", token_budget=999), model, of_samples([long]))
+    with Memory() as one:
+        attribute_block(build("occlusion", token_budget=1), model, of_samples([long]))
+    with Memory(one.peak * 1.1):
+        method = build("occlusion", token_budget=999)
+        rows = attribute_block(method, model, of_samples([long]))
+    assert method.context.token_budget == len(long.read_ids), "of the samples to come"
+    for row, other in zip(rows, expected, strict=True):
+        assert row["raw_scores"] == pytest.approx(other["raw_scores"], rel=1e-4)
 
 
 def test_any_other_error_of_a_method_is_left_as_it_is(model):

@@ -8,7 +8,14 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pisoft.models.batching import blocks, fitted_batches, is_out_of_memory, token_batches
+from helpers.limited_memory import Memory
+from pisoft.models.batching import (
+    attempt,
+    blocks,
+    fitted_batches,
+    is_out_of_memory,
+    token_batches,
+)
 
 
 @given(st.lists(st.integers(1, 50), max_size=40), st.integers(1, 120))
@@ -174,3 +181,18 @@ def test_other_errors_are_not_taken_for_want_of_memory(error):
         list(fitted_batches([("a", 5), ("b", 5)], tokens, 100, work, never))
     assert caught.value is error
     assert len(calls) == 1
+
+
+def test_a_backward_pass_that_ran_out_of_memory_leaves_nothing_behind():
+    """On a CPU, torch's engine would keep the rest of the graph until the next pass."""
+    inputs = torch.ones(1000, requires_grad=True)
+    with Memory() as memory:
+
+        def work():
+            branches = [inputs.exp().exp() for _ in range(4)]
+            output = torch.stack(branches).sum()
+            memory.limit = memory.held + 1000
+            return torch.autograd.grad(output, inputs)
+
+        assert attempt(work) is None
+        assert memory.held == 0
