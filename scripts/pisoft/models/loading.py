@@ -14,7 +14,7 @@ from pisoft.models.attention import ATTENTION_NAME, NO_INTERFACE
 from pisoft.models.device import choose_device, device_name, peak_memory
 from pisoft.models.model import LanguageModel, ModelOutline
 from pisoft.models.precision import pin_float32
-from pisoft.models.repository import network_outline, pretrained_network
+from pisoft.models.repository import commit_of, model_files, pretrained, pretrained_network
 from pisoft.models.tokenizer import load_tokenizer
 
 if TYPE_CHECKING:
@@ -68,10 +68,12 @@ def load_outline(settings: LoadedModel, folder: Path | None) -> ModelOutline:
     Raises:
         BenchmarkError: the model cannot be found or read.
     """
-    from transformers import AutoModelForCausalLM
+    from transformers import AutoConfig, AutoModelForCausalLM
 
-    network, commit = network_outline(AutoModelForCausalLM, settings, folder)
-    return ModelOutline(network, settings.name, commit)
+    source = model_files(settings, folder)
+    with torch.device("meta"):
+        network = AutoModelForCausalLM.from_config(pretrained(AutoConfig, settings, source))
+    return ModelOutline(network, settings.name, commit_of(settings, source))
 
 
 def wrapped_model(network: PreTrainedModel, tokenizer: Any) -> LanguageModel:

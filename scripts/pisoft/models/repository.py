@@ -80,7 +80,7 @@ def pretrained_network(
     # Weights of another shape are refused below, by name.
     network, loaded = pretrained(kind, model, source, ignore_mismatched_sizes=True, **options)
     check_loaded(loaded, model.name, unused)
-    return network, _commit(model, source)
+    return network, commit_of(model, source)
 
 
 def _check_quantization(model: LoadedModel, source: Path) -> None:
@@ -96,23 +96,13 @@ def _check_quantization(model: LoadedModel, source: Path) -> None:
         )
 
 
-def network_outline(kind: Any, model: LoadedModel, folder: Path | None) -> tuple[Any, str | None]:
-    """Return a network without weights, on the meta device, and its commit likewise.
+def commit_of(model: LoadedModel, source: Path) -> str | None:
+    """Return the commit of a model on the hub; `sha256:…` of a GGUF file, else None.
 
-    Raises:
-        BenchmarkError: as :func:`model_files`.
+    Args:
+        model: which model.
+        source: its files, see :func:`model_files`.
     """
-    import torch
-    from transformers import AutoConfig
-
-    source = model_files(model, folder)
-    with torch.device("meta"):
-        network = kind.from_config(pretrained(AutoConfig, model, source))
-    return network, _commit(model, source)
-
-
-def _commit(model: LoadedModel, source: Path) -> str | None:
-    """Return the commit of a model on the hub; `sha256:…` of a GGUF file, else None."""
     if model.repository is not None:
         return source.name
     gguf = source / GGUF_REPORT

@@ -278,6 +278,7 @@ def test_trained_local_and_own_entries_are_others(tmp_path, monkeypatch):
         "datasets": {
             "part": {
                 "extends": "imdb",
+                "label": "Part",
                 "source": {"kind": "file", "path": str(records), "format": "jsonl"},
             }
         },
