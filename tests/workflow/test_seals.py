@@ -44,11 +44,22 @@ def test_seals_replace_the_records_of_snakemake(finished):
     assert sorted(finished.folder.rglob("results/**/*")) == before, "a dry run changes nothing"
 
 
-@pytest.mark.parametrize("harm", ["copied over", "deleted", "edited", "seal damaged"])
+@pytest.mark.parametrize(
+    "harm", ["copied over", "swapped with another", "deleted", "edited", "seal damaged"]
+)
 def test_a_result_that_is_not_what_its_job_wrote_is_recomputed(finished, harm):
     file, shown = finished.folder / SALIENCY, short(SALIENCY)
     if harm == "copied over":
         shutil.copyfile(finished.folder / RANDOM, file)
+    elif harm == "swapped with another":  # of the same job, with its seal
+        table = finished.folder / f"{TABLE}.csv"
+        other = finished.folder / f"{TABLE}.csv".replace("pi_soft_auc", "sensitivity")
+        for name in ("toy.csv", ".toy.csv.seal"):
+            spare = table.with_name("spare")
+            table.with_name(name).rename(spare)
+            other.with_name(name).rename(table.with_name(name))
+            spare.rename(other.with_name(name))
+        shown = short(f"{TABLE}.html")
     elif harm == "deleted":
         file.unlink()
     elif harm == "seal damaged":

@@ -6,7 +6,7 @@ never compares an output with what its job wrote. A seal, `.NAME.seal` beside `N
 * the *recipe* of the job: a hash of its outputs, wildcards, settings, code and command, and for
   each input of its path with the recipe of the job that makes it, or with its content if it comes
   from outside. Recipes follow from configuration and code alone; no result is read for them;
-* the content of the file, as SHA-256, its size and its modification time.
+* the path of the file, its content as SHA-256, its size and its modification time.
 
 At the start of every call, a job with a result that does not match its seal counts as incomplete:
 Snakemake lists it in a dry run, and computes it and everything that depends on it again. When a job
@@ -52,6 +52,7 @@ class Seal(NamedTuple):
     """What made a file, and what its job wrote."""
 
     recipe: str
+    file: str = ""  # a job's outputs have one recipe
     content: str = ""
     size: int = -1
     modified: int = -1  # nanoseconds
@@ -130,7 +131,7 @@ class SealedPersistence(FilePersistence):
         elif has_seals(job):
             self._check_inputs(job)
             for file in filter(os.path.exists, job.output):
-                write_seal(file, Seal(self._recipe(job), *facts(file)))
+                write_seal(file, Seal(self._recipe(job), file, *facts(file)))
         await super().finished(job)
 
     def _read_record(self, key: str) -> Any:
@@ -158,7 +159,7 @@ class SealedPersistence(FilePersistence):
                 problem = UNSEALED if exists else None
             elif not exists:
                 problem = MISSING
-            elif seal.recipe != self._recipe(job):
+            elif seal[:2] != (self._recipe(job), file):
                 problem = STALE
             else:
                 problem = None if matches(file, seal) else CHANGED
@@ -176,7 +177,7 @@ class SealedPersistence(FilePersistence):
         """
         for file, maker in self._makers(job).items():
             seal = read_seal(file)
-            if not (seal and seal.recipe == self._recipe(maker) and seal.content == content(file)):
+            if not (seal and seal[:3] == (self._recipe(maker), file, content(file))):
                 self._rejected.add(job)
                 write_seal(file, VOID)
                 raise WorkflowError(
