@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from pydantic import Field
@@ -23,6 +23,11 @@ class IntegratedGradientsOptions(BaselineOptions):
         None,
         gt=0,
         description="Most points per forward; null: as many as the token budget allows.",
+    )
+    path_dtype: Literal["model", "float32"] = Field(
+        "model",
+        description="What the path is computed in. `model`: the model's type; `float32`: float32 "
+        "at least, which needs memory for 16-bit weights in float32 besides.",
     )
 
 
@@ -46,6 +51,13 @@ class IntegratedGradients(AttributionMethod):
 
     def attribute(self, model: LanguageModel, batch: Batch) -> list[torch.Tensor]:
         """Return norms, one tensor (steps, prompt tokens) per sample."""
+        from pisoft.models.precision import computing_in_float32
+
+        with computing_in_float32(*[model.network] * (self.options.path_dtype == "float32")):
+            return self._norms(model, batch)
+
+    def _norms(self, model: LanguageModel, batch: Batch) -> list[torch.Tensor]:
+        """Return norms in the type that the model now computes in."""
         import torch
 
         from pisoft.models.baselines import baseline_embeddings

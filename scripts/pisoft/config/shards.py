@@ -98,11 +98,9 @@ def evaluation_parts(config: Config, model: str, dataset: str) -> list[str]:
 def enclosing_part(config: Config, model: str, part: str) -> str:
     """Return the part of :func:`parts` that a part lies in."""
     cut = shards(config, model, dataset_of(part))
-    return (
-        part
-        if cut is None
-        else parts(config, model, dataset_of(part))[first_place(part) // cut.size]
-    )
+    if cut is None:
+        return part
+    return parts(config, model, dataset_of(part))[first_place(part) // cut.size]
 
 
 def _names(dataset: str, cut: Shards | None) -> list[str]:

@@ -61,7 +61,11 @@ OPTIONS: Mapping[str, Mapping[str, Setting]] = {
     "saliency": GRADIENT,
     "input_x_gradient": GRADIENT,
     "deeplift": BASELINE,
-    "integrated_gradients": {**BASELINE, "steps": Setting(16, DETAILS)},
+    "integrated_gradients": {
+        **BASELINE,
+        "steps": Setting(16, DETAILS),
+        "path_dtype": Setting("model"),
+    },
     "value_zeroing": {
         "threshold": Setting(1e-5, DETAILS),
         "normalise_layers": Setting(True, DETAILS),

@@ -411,6 +411,19 @@ def test_the_file_says_how_much_memory_and_which_budget_it_took(job, monkeypatch
     assert "peak_memory_mb" not in facts, "made again, scores are the same file"
 
 
+def test_random_scores_need_no_weights_and_no_gpu(job):
+    given = AttributeJob.model_validate_json(job.settings)
+    job.settings = given.model_copy(
+        update={"method": "random", "step_scores": "own", "model": local_model(device="cuda")}
+    ).to_json()
+    (job.model[0].parent / "model.safetensors").unlink()
+    attribute.main(job)
+    expected = attributed("random", twins("llama-gqa")[0], samples())
+    found = [row["raw_scores"] for row in read_rows(job.output, "attributions")]
+    assert found == [pytest.approx(row.tolist()) for of_sample in expected for row in of_sample]
+    assert read_provenance(job.times)["device"] == "cpu"
+
+
 def test_the_target_is_explained_and_its_log_probability_is_measured(job):
     prompt = read_rows(job.prompts, "prompts")[0] | {
         "label_words": ["Yes"],

@@ -1,5 +1,7 @@
 """Gradients, their integrals and means, DeepLIFT and rollout against independent computations."""
 
+import copy
+
 import numpy as np
 import pytest
 import torch
@@ -8,10 +10,11 @@ from captum.attr._core.deep_lift import SUPPORTED_NON_LINEAR
 
 from helpers.attributions import attribute, build
 from helpers.quick_cases import each_value_quick
-from helpers.random_models import EAGER, SHAPES, samples, twins
+from helpers.random_models import EAGER, SHAPES, VOCABULARY, samples, twins
+from helpers.tiny_tokenizers import numbered_tokenizer
 from pisoft.attribution.deeplift import RESCALED
 from pisoft.errors import BenchmarkError
-from pisoft.models.model import Batch
+from pisoft.models.model import Batch, LanguageModel
 from pisoft.seeds import keyed_generator
 
 REDUCE = {
@@ -64,6 +67,25 @@ def test_integrated_gradients_equal_captums(shape, options):
         torch.testing.assert_close(
             found[index][row], expected[0, :prompt].norm(dim=-1).detach(), **EAGER
         )
+
+
+@pytest.mark.parametrize("shape", ["llama-gqa", "llama-mha-tied"])
+def test_a_path_in_float32_is_that_of_a_float32_model_whatever_the_weights(shape):
+    half = twins(shape, torch.bfloat16)[0]
+    before = [weight.clone() for weight in half.network.parameters()]
+    whole = LanguageModel(
+        copy.deepcopy(half.network).float(), "whole", lambda: numbered_tokenizer(VOCABULARY)
+    )
+    alone = samples()[:1]  # padding adds up in another order
+    (expected,) = attribute("integrated_gradients", whole, alone)
+    off = {}
+    for dtype in ("model", "float32"):
+        (found,) = attribute("integrated_gradients", half, alone, path_dtype=dtype)
+        off[dtype] = float((found - expected).abs().max() / expected.max())
+    assert off["float32"] < 1e-5
+    assert off["model"] > 50 * off["float32"]
+    after = [*half.network.parameters()]
+    assert all(torch.equal(*pair) for pair in zip(before, after, strict=True))
 
 
 def test_the_integral_is_complete():
