@@ -266,22 +266,14 @@ def test_trained_local_and_own_entries_are_others(tmp_path, monkeypatch):
     (tmp_path / "model.safetensors").touch()
     records = tmp_path / "records.jsonl"
     records.touch()
+    local = {"kind": "local", "path": str(tmp_path)}
+    file = {"kind": "file", "path": str(records), "format": "jsonl"}
     additions = {
         "models": {
             "fine-tuned": {"extends": LLAMA, "label": "Fine-tuned"},
-            "mirror": {
-                "extends": LLAMA,
-                "label": "Mirror",
-                "source": {"kind": "local", "path": str(tmp_path)},
-            },
+            "mirror": {"extends": LLAMA, "label": "Mirror", "source": local},
         },
-        "datasets": {
-            "part": {
-                "extends": "imdb",
-                "label": "Part",
-                "source": {"kind": "file", "path": str(records), "format": "jsonl"},
-            }
-        },
+        "datasets": {"part": {"extends": "imdb", "label": "Part", "source": file}},
     }
     made = slice_of(
         tmp_path, monkeypatch, "paper", catalogue=additions, layer_study=None, restrictions={},
