@@ -32,6 +32,8 @@ def save_model(
         staging = Path(scratch) / folder.name
         model.save_pretrained(staging, max_shard_size="1000TB")
         tokenizer.save_pretrained(staging, save_jinja_files=False)  # with its template, if any
+        for weights in staging.glob("*.safetensors"):  # written for their owner alone
+            shutil.copymode(staging / "config.json", weights)
         for name, report in reports.items():
             (staging / name).write_text(json.dumps(report, indent=2) + "\n")
         shutil.rmtree(folder, ignore_errors=True)  # a rename needs an empty place

@@ -232,6 +232,8 @@ def test_a_saved_model_is_complete_and_loads_like_a_real_one(
     with caplog.at_level(logging.INFO, "pisoft.demo.models"):
         train(folder, architecture, dialogues, required_accuracy=0.0)
     assert [path.name for path in folder.parent.iterdir()] == ["tiny"]
+    modes = {file.stat().st_mode for file in folder.iterdir()}
+    assert len(modes) == 1, "whoever may read the configuration may read the weights"
     report = json.loads((folder / "training.json").read_text())
     assert report["steps"] == 3
     assert set(report["versions"]) == {"torch", "transformers", "tokenizers"}
