@@ -102,7 +102,8 @@ def plot(view: View) -> Figure:
     methods = {name: label for name, label in settings.methods.items() if name in explained_by}
     share = settings.top_share
     assert share is not None, "without it, there are no such figures"
-    texts = examples(chosen, steps, methods, share, settings.targets[cell["dataset"]])
+    aggregated = settings.step_scores == "aggregated"
+    texts = examples(chosen, steps, methods, share, settings.targets[cell["dataset"]], aggregated)
     where = heading(view, f"top {100 * share:g} % of tokens")
     if cell["part"] == "sentence":
         texts = [key_sentence(text) for text in texts]
@@ -132,15 +133,17 @@ def examples(
     methods: Collection[str],
     share: float,
     targets: Collection[Target],
+    aggregated: bool = False,
 ) -> list[Example]:
     """Return the first explained step of each answer, with every method's top tokens.
 
     Their number is a share, in (0, 1], of that of the perturbable tokens, rounded up. The heading
-    names the tokens that are the targets of any method.
+    names the tokens that are the targets of any method, or says that scores are aggregated over
+    the steps.
     """
     explained = {(answer["sample_id"], answer["steps"][0]): answer for answer in answers}
     return [
-        _example(step, explained[key], methods, share, targets)
+        _example(step, explained[key], methods, share, targets, aggregated)
         for step in steps
         if (key := (step.prompt["sample_id"], step.step)) in explained
     ]
@@ -202,6 +205,7 @@ def _example(
     methods: Iterable[str],
     share: float,
     targets: Iterable[Target],
+    aggregated: bool,
 ) -> Example:
     positions = step.perturbable
     top, missing = {}, {}
@@ -219,12 +223,16 @@ def _example(
     else:
         label = answer["label"] or "not known"
         output = f"label: {label} · predicted: {answer['predicted_label']}"
-    texts = [target_text(answer, step.step, target) or NOTHING for target in targets]
-    explained = " or ".join(f"“{text.strip()}”" for text in texts)
+    if aggregated and len(answer["steps"]) > 1:
+        explained = f"mean over {len(answer['steps'])} explained tokens"
+    else:
+        texts = [target_text(answer, step.step, target) or NOTHING for target in targets]
+        words = " or ".join(f"“{text.strip()}”" for text in texts)
+        explained = f"explained token {step.step + 1}: {words}"
     count = f"{top_count(positions.size, share)} of {positions.size} tokens are top"
     return Example(
         sample_id=answer["sample_id"],
-        heading=f"{output} · explained token {step.step + 1}: {explained} · {count}",
+        heading=f"{output} · {explained} · {count}",
         texts=tuple(step.prompt["token_texts"][position] for position in positions),
         positions=positions,
         evidence=evidence if evidence is not None and evidence.any() else None,

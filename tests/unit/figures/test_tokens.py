@@ -134,6 +134,9 @@ def test_top_tokens_are_sought_among_perturbable_tokens_at_the_first_explained_s
     }
     assert "explained token 4: “t3”" in found.heading, "readers count from 1"
     assert "1 of 10 tokens are top" in found.heading
+    steps = read_scores(prompts, paths, ScoreSettings())
+    (found,) = examples(chosen, steps, METHODS, 0.1, ["label"], aggregated=True)
+    assert "mean over 2 explained tokens" in found.heading
 
 
 def test_the_heading_names_each_token_that_a_method_explains(tmp_path):
