@@ -7,10 +7,11 @@ selects on the samples that it reports; that number is computed too, as `leaky`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from pisoft.config.jobs.summaries import LayerStudyJob
@@ -20,6 +21,7 @@ from pisoft.seeds import keyed_generator
 from pisoft.statistics.intervals import half_widths
 from pisoft.statistics.metrics import AUC_METRICS, DECIMALS
 from pisoft.statistics.reading import Files, Summary
+from pisoft.statistics.samples import standard_errors
 from pisoft.statistics.soft import summarise
 from pisoft.store.parquet import OK, read_provenance
 
@@ -27,8 +29,8 @@ DEVELOPMENT, REST = "development", "rest"
 SELECTED, FIXED, LEAKY = "selected", "fixed", "leaky"
 SMALLEST_PART = 2  # samples: fewer have no standard error
 CELL = ["model", "dataset", "token_weights"]  # what has a depth
-NUMBER = ["protocol", "metric", "part", "position", "value", "standard_error", "n", "n_failed"]
-NUMBER += ["text"]
+MEAN = ["value", "standard_error", "n_clusters"]
+NUMBER = ["protocol", "metric", "part", "position", *MEAN, "n", "n_failed", "text"]
 Settings = LayerStudyJob
 
 
@@ -37,10 +39,11 @@ def summaries(files: Files, settings: LayerStudyJob) -> dict[str, Summary]:
     _check_layers(settings, files["soft"])
     measured, *_ = summarise(files["soft"], settings.minimum_h0, settings.clamp)
     samples = measured.to_pandas()
-    study = study_samples(settings, samples)
+    clusters = files.clusters()
+    study = study_samples(settings, samples, clusters)
     return {
         "layer_study": [study],
-        "depths": [depth_statistics(study)],
+        "depths": [depth_statistics(study, clusters)],
         "soft_samples": [depth_selected(samples, study)],
     }
 
@@ -58,13 +61,15 @@ def _check_layers(settings: LayerStudyJob, paths: Iterable[Path]) -> None:
             )
 
 
-def part_of(seed: int, dataset: str, sample_id: str, development_share: float) -> str:
-    """Return the part of a sample, which depends on nothing but the arguments."""
-    draw = keyed_generator(seed, "layer_study", dataset, sample_id).random()
+def part_of(seed: int, dataset: str, cluster: str, development_share: float) -> str:
+    """Return the part of a cluster, or of a sample without one: nothing else decides."""
+    draw = keyed_generator(seed, "layer_study", dataset, cluster).random()
     return DEVELOPMENT if draw < development_share else REST
 
 
-def study_samples(settings: LayerStudyJob, samples: pd.DataFrame) -> pd.DataFrame:
+def study_samples(
+    settings: LayerStudyJob, samples: pd.DataFrame, clusters: Mapping[str, str]
+) -> pd.DataFrame:
     """Return the AUCs among rows of `soft_samples` as those of `layer_study`."""
     rows = samples[samples["metric"].isin(AUC_METRICS)]
     methods = pd.DataFrame(
@@ -72,8 +77,8 @@ def study_samples(settings: LayerStudyJob, samples: pd.DataFrame) -> pd.DataFram
     )
     rows = rows.merge(methods, on=["model", "method"], how="left", validate="many_to_one")
     rows["part"] = [
-        part_of(settings.seed, dataset, sample_id, settings.development_share)
-        for dataset, sample_id in zip(rows["dataset"], rows["sample_id"], strict=True)
+        part_of(settings.seed, dataset, clusters.get(sample, sample), settings.development_share)
+        for dataset, sample in zip(rows["dataset"], rows["sample_id"], strict=True)
     ]
     return rows.astype({"depth": "Int32"})
 
@@ -85,14 +90,16 @@ def depth_selected(samples: pd.DataFrame, study: pd.DataFrame) -> pd.DataFrame:
     """
     parts = [samples.iloc[:0]]
     for (*cell, weights), rows in study.groupby(CELL, sort=False):
-        best = next(number["name"] for number in _numbers(rows) if number["part"] == SELECTED)
+        best = next(number["name"] for number in _numbers(rows, {}) if number["part"] == SELECTED)
         is_selected = (samples[["model", "dataset", "method"]] == [*cell, best]).all(axis="columns")
         is_selected &= samples["sample_id"].isin(rows.loc[rows["part"] == REST, "sample_id"])
         parts.append(samples[is_selected].assign(method=SELECTED_METHODS[weights]))
     return pd.concat(parts, ignore_index=True)
 
 
-def depth_statistics(study: pd.DataFrame) -> pd.DataFrame:
+def depth_statistics(
+    study: pd.DataFrame, clusters: Mapping[str, str] | None = None
+) -> pd.DataFrame:
     """Return the study's numbers, rows of `depths`, in the order of the samples.
 
     Every number of a dataset and token weighting (`method`) is over the samples that could be
@@ -112,15 +119,16 @@ def depth_statistics(study: pd.DataFrame) -> pd.DataFrame:
     numbers = [
         dict(zip(CELL, key, strict=True)) | number
         for key, rows in study.groupby(CELL, sort=False)
-        for number in _numbers(rows)
+        for number in _numbers(rows, clusters or {})
     ]
     table = pd.DataFrame(numbers, columns=[*CELL, *NUMBER])
-    width = half_widths(table["standard_error"], table["n"]).where(table["part"] != LEAKY)
+    independent = table["n_clusters"].fillna(table["n"])
+    width = half_widths(table["standard_error"], independent).where(table["part"] != LEAKY)
     table = table.assign(low=table["value"] - width, high=table["value"] + width)
     return table.rename(columns={"token_weights": "method"})
 
 
-def _numbers(rows: pd.DataFrame) -> Iterator[dict[str, Any]]:
+def _numbers(rows: pd.DataFrame, clusters: Mapping[str, str]) -> Iterator[dict[str, Any]]:
     """Yield :data:`NUMBER` of one model, dataset and token weighting.
 
     `name` is that of the study's method; None: too few samples.
@@ -145,13 +153,19 @@ def _numbers(rows: pd.DataFrame) -> Iterator[dict[str, Any]]:
     numbers = [(part, part, name) for part in (DEVELOPMENT, REST) for name in candidates]
     numbers += [(SELECTED, REST, best[DEVELOPMENT]), (FIXED, REST, fixed)]
     numbers += [(LEAKY, LEAKY, best[LEAKY])]
+    estimates = {
+        part: standard_errors(of_part.droplevel("part"), clusters).assign(value=of_part.mean())
+        for part, of_part in (complete.items() if enough else ())
+    }
     for protocol, metric in values.columns.droplevel("method").unique():
         for number, part, name in numbers:
             of_part = complete[part]
-            at_depth = (
-                of_part[protocol, metric, name] if enough and name else pd.Series(dtype=float)
+            estimate = (
+                estimates[part].loc[(protocol, metric, name)][MEAN]
+                if enough and name
+                else [np.nan] * len(MEAN)
             )
             depth = methods["depth"].astype(float).get(name)
             counts = len(of_part), len(samples[part]) - len(of_part)
-            described = (protocol, metric, number, depth, at_depth.mean(), at_depth.sem(), *counts)
+            described = (protocol, metric, number, depth, *estimate, *counts)
             yield dict(zip([*NUMBER, "name"], (*described, failures, name), strict=True))

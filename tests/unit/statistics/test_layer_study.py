@@ -24,7 +24,7 @@ from pisoft.config.jobs.summaries import LayerStudyJob
 from pisoft.config.layer_study import study_depths
 from pisoft.config.models import HubModel
 from pisoft.config.studies import LayerStudy
-from pisoft.statistics.layer_study import depth_statistics, part_of, summaries
+from pisoft.statistics.layer_study import depth_statistics, part_of, study_samples, summaries
 from pisoft.statistics.metrics import AUC_METRICS
 from pisoft.statistics.reading import Files
 from pisoft.statistics.results import select, summary_table
@@ -58,6 +58,15 @@ def test_the_development_part_has_its_share_on_average():
     parts = [part_of(1, "sst2", f"s{k}", 0.25) for k in range(4000)]
     spread = math.sqrt(0.25 * 0.75 / 4000)
     assert parts.count("development") / 4000 == pytest.approx(0.25, abs=4 * spread)
+
+
+def test_samples_of_a_cluster_lie_in_one_part():
+    job = LayerStudyJob.model_validate(STUDY)
+    of = {"model": job.methods[0].model, "method": job.methods[0].name, "metric": NS}
+    samples = pd.DataFrame([{**of, "dataset": "imdb", "sample_id": f"s{k}"} for k in range(40)])
+    parts = study_samples(job, samples, {f"s{k}": f"c{k // 2}" for k in range(40)})["part"]
+    assert parts[::2].tolist() == parts[1::2].tolist()
+    assert parts.nunique() == 2
 
 
 # Selection -------------------------------------------------------------------------------------
@@ -97,6 +106,21 @@ def test_a_fixed_depth_that_is_no_candidate_is_never_selected():
     assert numbers["fixed"]["value"] == pytest.approx(0.9)
     assert numbers["leaky"]["position"] == 2
     assert ("rest", 4) not in numbers
+
+
+def test_samples_of_a_cluster_count_once_in_the_errors():
+    """Twice the same samples, each pair a cluster: errors are those of the samples once."""
+    once = {d: {part: of * 2 for part, of in parts.items()} for d, parts in DISAGREEING.items()}
+    plain = depth_statistics(pd.DataFrame(study_rows(DISAGREEING)))
+    clusters = {
+        f"{part}-{place}": f"{part}-{place % size}"
+        for part, size in (("development", 2), ("rest", 3))
+        for place in range(2 * size)
+    }
+    table = depth_statistics(pd.DataFrame(study_rows(once)), clusters)
+    assert table["n"].tolist() == (2 * plain["n"]).tolist()
+    columns = ["value", "standard_error", "low", "high"]
+    pd.testing.assert_frame_equal(table[columns], plain[columns])
 
 
 def test_all_layers_of_an_unknown_number_are_a_fixed_depth_without_a_number():
