@@ -107,6 +107,7 @@ function gap(entry) {
 }
 
 const written = (value) => (state.view === "raw" ? String(value) : value.toFixed(4));
+const threeDecimals = (value) => value.toFixed(3).replace("-", "\u2212");
 
 // Colours ----------------------------------------------------------------------------------------
 
@@ -257,7 +258,7 @@ function ordered(methods, sample) {
 // Says what both metrics are at the chosen π.
 function curveLines(curves) {
   return Object.entries(curves ?? {}).filter(([, values]) => values.length).map(([protocol, values]) => {
-    const [ns, nc] = [values[state.pi], values[data.grid.length + state.pi]].map((value) => value.toFixed(3));
+    const [ns, nc] = [values[state.pi], values[data.grid.length + state.pi]].map(threeDecimals);
     return `At π = ${data.grid[state.pi]}, ${protocol} routing: π-Soft-NS ↑ ${ns} · π-Soft-NC ↑ ${nc}`;
   });
 }
@@ -289,12 +290,12 @@ function drawn(curves) {
 function measuredLines(measured, sample, step) {
   const lines = Object.entries(measured?.areas ?? {}).map(([protocol, areas]) => {
     const said = Array.isArray(areas)
-      ? `π-Soft-NS ↑ ${areas[0].toFixed(3)} · π-Soft-NC ↑ ${areas[1].toFixed(3)}`
+      ? `π-Soft-NS ↑ ${threeDecimals(areas[0])} · π-Soft-NC ↑ ${threeDecimals(areas[1])}`
       : areas;
     return `AUC, ${protocol} routing: ${said}`;
   });
   for (const [protocol, lds] of Object.entries(measured?.lds ?? {})) {
-    const said = Array.isArray(lds) ? `↑ ${lds[0].toFixed(3)}` : lds;
+    const said = Array.isArray(lds) ? `↑ ${threeDecimals(lds[0])}` : lds;
     lines.push(`LDS given count, ${protocol} routing: ${said}`);
   }
   const found = measured?.evidence;
@@ -305,9 +306,9 @@ function measuredLines(measured, sample, step) {
 function evidenceText([first, recovery, mass, precision], sample, step) {
   const inside = new Set(step.perturbable);
   const count = sample.evidence.filter((position) => inside.has(position)).length;
-  const top = { 1: "yes", 0: "no" }[first] ?? first.toFixed(3);
-  const shares = `recovery@${count} ↑ ${recovery.toFixed(3)} · mass ↑ ${mass.toFixed(3)}`;
-  return `top-1 in it: ${top} · ${shares} · AUPRC ↑ ${precision.toFixed(3)}`;
+  const top = { 1: "yes", 0: "no" }[first] ?? threeDecimals(first);
+  const shares = `recovery@${count} ↑ ${threeDecimals(recovery)} · mass ↑ ${threeDecimals(mass)}`;
+  return `top-1 in it: ${top} · ${shares} · AUPRC ↑ ${threeDecimals(precision)}`;
 }
 
 function buildCard(method, place) {
