@@ -87,13 +87,13 @@ def read_scores(path: Path, model: str, dataset: str) -> pa.Table:
     except (pa.ArrowInvalid, OSError) as error:
         raise BenchmarkError(f"{path}: is not a readable Parquet file ({error})") from error
     for place, name in enumerate(NEEDED):
-        wanted = IN_FULL if name == "scores" else SCHEMAS["to_score"].field(name)
+        field = IN_FULL if name == "scores" else SCHEMAS["to_score"].field(name)
         try:
-            table = table.set_column(place, wanted, table.column(name).cast(wanted.type))
+            table = table.set_column(place, field, table.column(name).cast(field.type))
         except pa.ArrowException as error:
             raise BenchmarkError(
                 f"{path}: column '{name}' is {table.schema.field(name).type}, expected "
-                f"{wanted.type} ({error})"
+                f"{field.type} ({error})"
             ) from error
     of_cell = pc.and_(pc.equal(table["model"], model), pc.equal(table["dataset"], dataset))
     found = table.filter(of_cell)

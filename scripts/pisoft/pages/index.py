@@ -175,9 +175,9 @@ def facts_of(
         described = f"{source}, {model['dtype']}{quantised}, on {origin['device']}"
         facts.append(f"{label}: {described}" + (f", revision {revision}" if revision else ""))
     facts.append(f"Code: {', '.join(versions['code']) or 'not a git checkout'}")
-    packages = {name: found for name, found in versions.items() if name != "code"}
-    listed = (f"{name} {' and '.join(found)}" for name, found in packages.items())
+    packages = {name: several for name, several in versions.items() if name != "code"}
+    listed = (f"{name} {' and '.join(several)}" for name, several in packages.items())
     facts.append("Packages: " + ", ".join(listed))
-    if mixed := [name for name, found in packages.items() if len(found) > 1]:
+    if mixed := [name for name, several in packages.items() if len(several) > 1]:
         facts.append(f"Not all results were computed with the same version of {', '.join(mixed)}")
     return tuple(facts)

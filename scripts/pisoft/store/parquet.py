@@ -280,8 +280,8 @@ def made_with(paths: Iterable[Path]) -> dict[str, tuple[str, ...]]:
     for file in itertools.chain.from_iterable(map(shards_of, paths)):
         origin = _provenance_of_file(file)
         code = {"code": origin.get("git_commit"), "python": origin.get("python")}
-        for name, found in {**code, **origin.get("packages", {})}.items():
-            versions.setdefault(name, {})[found] = None
+        for name, release in {**code, **origin.get("packages", {})}.items():
+            versions.setdefault(name, {})[release] = None
     return {name: tuple(filter(None, several)) for name, several in versions.items()}
 
 
