@@ -7,7 +7,7 @@ import sys
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from pathlib import Path
 from shutil import disk_usage, get_terminal_size
@@ -31,6 +31,7 @@ OMITTED_TEXTS = (
 NOTHING = "Nothing to be done"
 STATUS_INTERVAL = 2.0  # seconds between two looks at what a running job says
 FULL = 100_000  # bytes: a disk with less has no room for a result
+EARLY = 0.03  # of the planned work: from so little, the time left cannot be told
 CLEAR = "\r\033[K"  # to the beginning of the terminal's last line, and nothing on it
 
 
@@ -124,7 +125,7 @@ class JobLines(logging.Handler):
         now = time.monotonic()
         self.seconds[number] = now - job.begin
         count, end = f"{done:>{len(str(total))}} of {total}  ", f": {duration(now - job.begin)}"
-        if done < total and self.begin is not None:
+        if done < total and self.begin is not None and work_done(self.plan(), self.seconds) > EARLY:
             left = time_left(self.plan(), self.seconds, now - self.begin)
             end += f", {in_words(left)} left"
         width = get_terminal_size().columns - len(count + end) if self.on_terminal else None
@@ -154,6 +155,12 @@ class JobLines(logging.Handler):
             lines = job.log.read_text(encoding="utf-8", errors="replace").splitlines()
             last_line = "".join(lines[-1:])
         return f"{job.message}{more}: {last_line or duration(time.monotonic() - job.begin)}"
+
+
+def work_done(plan: Mapping[int, Planned], ended: Iterable[int]) -> float:
+    """Return the share of a run's planned work that jobs, by number, have done."""
+    total = sum(job.seconds for job in plan.values()) or 1
+    return sum(plan[number].seconds for number in ended if number in plan) / total
 
 
 def time_left(plan: Mapping[int, Planned], seconds: Mapping[int, float], elapsed: float) -> float:
