@@ -116,8 +116,8 @@ def attempt(work: Callable[[], Result]) -> Result | None:
 @torch.enable_grad()
 def _begin_backward() -> None:
     """Begin a backward pass: until one begins, torch keeps what a failed one had left to do."""
-    number = torch.zeros((), requires_grad=True)
-    torch.autograd.grad(number * 1, number)
+    nothing = torch.zeros(0, requires_grad=True)  # takes no memory
+    torch.autograd.grad(nothing * 1, nothing, nothing.detach())
 
 
 def warn_too_long(name: str, tokens: int) -> None:
