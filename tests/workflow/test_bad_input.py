@@ -14,7 +14,7 @@ pytestmark = [pytest.mark.workflow, pytest.mark.slow]
 
 KNOWN_BEFORE = {
     "maxsamples=3": r"maxsamples: unknown key; did you mean 'max_samples'?",
-    "evaluation={pi_grid: [0.5, 1.5]}": "evaluation.pi_grid.1: must be less than 1 (got '1.5')",
+    "evaluation={pi_grid: [0.5, 1.5]}": "evaluation.pi_grid.1: must be less than 1 (got 1.5)",
     "catalogue={methods: {g: {method: grad_ellm, options: {layers: -1}}}}": (
         "method 'g': options: layers: must be greater than 0"
     ),

@@ -273,10 +273,12 @@ def page_jobs(config: Config, root: Path) -> Iterator[Job]:
     made = {"html": root / "index.html", "verdicts": root / "verdicts.txt"}
     given = {kind: files[kind] for kind in kinds}
     given["figure"] = root / "figures/pi_curves/{protocol}/{model}/{dataset}.svg".format(**cell)
-    generations = {"generations": list((root / "generations").glob("*/*.parquet"))}
+    # Only the provenance of these is read.
+    generations = list((root / "generations").glob("*/*.parquet"))
+    computed = {kind: generations for kind in ("generations", "attributions", "soft")}
     line = options(
         settings=slice_of(config, "index", {}),
-        files=[*pairs(given), *pairs(generations)],
+        files=[*pairs(given), *pairs(computed)],
         links=["Explorer=explorer.html"],
         warning="",
         outputs=pairs(made),

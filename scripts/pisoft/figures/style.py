@@ -127,7 +127,10 @@ def save_figure(figure: Figure, paths: Iterable[Path]) -> None:
         figure.set_dpi(matplotlib.rcParams["savefig.dpi"])
         figure.draw_without_rendering()
         figure.set_layout_engine("none")  # laid out once: every format would do it anew
-        for panel in figure.axes:  # last digits of a layout depend on the order of sets
+        # The last digits of a layout depend on the order of sets.
+        for part in figure.subfigs:
+            part.bbox_relative.set_points(np.round(part.bbox_relative.get_points(), 6))
+        for panel in figure.axes:
             panel.set_position(np.round(panel.get_position(original=True).bounds, 6).tolist())
     for path in paths:
         if path.suffix not in _METADATA:

@@ -77,7 +77,7 @@ class Displays:
         inputs: dict[str, dict[str, None]] = {}
         for display in self.displays.values():
             for kind in display.reads:
-                files = self._cells(self._pattern(kind), display.cells)
+                files = self._cells(_pattern("<data>", kind), display.cells)
                 inputs.setdefault(kind, {}).update(dict.fromkeys(files))
         return {kind: [*files] for kind, files in inputs.items()}
 
@@ -98,7 +98,7 @@ class Displays:
     def parameters(self) -> dict[str, Any]:
         """Return what the job reads, as KIND=PATTERN, and what it writes below which folder."""
         kinds = dict.fromkeys(kind for one in self.displays.values() for kind in one.reads)
-        files = [f"{kind}={self._pattern(kind)}" for kind in kinds]
+        files = [f"{kind}={_pattern(self.data, kind)}" for kind in kinds]
         folder = str(self.data.parent / self.room)
         return {  # functions, as Snakemake would fill in braces, and its linter objects to folders
             "files": lambda wildcards: files,
@@ -109,9 +109,6 @@ class Displays:
     def _paths_of(self, name: str, display: Display) -> list[str]:
         patterns = display.patterns(name)
         return [path for pattern in patterns for path in self._cells(pattern, display.cells)]
-
-    def _pattern(self, kind: str) -> str:
-        return f"{self.data}/{FILES[kind].pattern}.parquet"
 
     def _reported(self, file: str, name: str, cell: Mapping[str, str]) -> Any:
         """Return a file of a display as the report lists it, in the front page's group.
@@ -147,3 +144,7 @@ class FigurePages(Displays):
         """Return the captions, as files of the project."""
         captions = [f"captions/figures/{name}.rst" for name in self.displays]
         return [f"rules/{file}" for file in captions if (self.rules / file).is_file()]
+
+
+def _pattern(data: Path | str, kind: str) -> str:
+    return f"{data}/{FILES[kind].pattern}.parquet"
