@@ -275,7 +275,7 @@ def page_jobs(config: Config, root: Path) -> Iterator[Job]:
     given["figure"] = root / "figures/pi_curves/{protocol}/{model}/{dataset}.svg".format(**cell)
     # Only the provenance of these is read.
     generations = list((root / "generations").glob("*/*.parquet"))
-    computed = {kind: generations for kind in ("generations", "attributions", "soft")}
+    computed = dict.fromkeys(("generations", "attributions", "soft"), generations)
     line = options(
         settings=slice_of(config, "index", {}),
         files=[*pairs(given), *pairs(computed)],
