@@ -100,7 +100,7 @@ def check_kills(
     )
     assert ended.returncode == 0, ended.stdout[-3000:].decode() + ended.stderr[-3000:].decode()
     after = finished_files(project.folder)
-    assert before.items() <= after.items(), "made again"
+    assert before.items() <= after.items(), "recomputed"
     for name in names:
         made = pa.concat_tables(pq.read_table(project.folder / file) for file in files_of[name])
         assert made.equals(pq.read_table(whole / name)), name

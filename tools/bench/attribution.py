@@ -3,7 +3,7 @@
 Prints a table and writes results/bench/attribution.json, a list of
 {name, value, unit, peer, ratio, aim, met}. Both sides explain the same tokens of the same 7M
 parameter, 6-layer Llama on one thread. Inseq's value zeroing, which crashes with the installed
-transformers, and its ReAGent, which would download a tagger, are mended for it.
+transformers, and its ReAGent, which would download a tagger, are fixed for it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from inseq.attr.feat.ops import ValueZeroing
 from inseq.attr.feat.ops.reagent_core import POSTagTokenSampler
 from transformers import PreTrainedTokenizerFast
 
-from helpers.mended_inseq import tensor_states_hook
+from helpers.fixed_inseq import tensor_states_hook
 from helpers.random_masked_models import numbered
 from helpers.tiny_tokenizers import numbered_tokenizer
 from measuring import VOCABULARY, bench_parser, best_seconds, build_network, report, row

@@ -1,7 +1,7 @@
 """What the readings that the paper leaves open change: one run's records, evaluated under each.
 
 `make bench-readings CONFIG=config/local.yaml LOCAL_ROOT=DIR SETTINGS='max_samples=12'`. A reading
-of the evaluation changes one key of the run file; its results are made again in the same folder,
+of the evaluation changes one key of the run file; its results are recomputed in the same folder,
 results/readings, where Snakemake makes no more than they need. Readings of methods are methods
 beside their defaults. Prints two tables in Markdown and writes results/bench/readings.json with
 their rows.

@@ -158,9 +158,11 @@ def _attribute_alone(
     name = f"method '{method.name}', model '{model.name}': sample {sample.sample_id}"
     context = method.context
     method.context = replace(context, token_budget=1)
-    with checkpointed_layers(model):
-        rows = attempt(partial(_attribute_batch, method, model, [sample]))
-    method.context = context
+    try:
+        with checkpointed_layers(model):
+            rows = attempt(partial(_attribute_batch, method, model, [sample]))
+    finally:
+        method.context = context
     if rows is None:
         warn_too_long(name, _tokens_read(sample))
         known = {"sample_id": sample.sample_id, "status": TOO_LONG_FOR_MEMORY}

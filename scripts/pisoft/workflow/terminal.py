@@ -31,7 +31,7 @@ OMITTED_TEXTS = (
 NOTHING = "Nothing to be done"
 STATUS_INTERVAL = 2.0  # seconds between two looks at what a running job says
 FULL = 100_000  # bytes: a disk with less has no room for a result
-EARLY = 0.03  # of the planned work: from so little, the time left cannot be told
+EARLY = 0.03  # of the planned work: too little to predict the time left
 CLEAR = "\r\033[K"  # to the beginning of the terminal's last line, and nothing on it
 
 

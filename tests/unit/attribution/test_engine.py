@@ -408,7 +408,7 @@ def test_the_file_says_how_much_memory_and_which_budget_it_took(job, monkeypatch
     assert needed["peak_memory_mb"] > 50, "torch alone needs more"
     assert needed["peak_device_memory_mb"] is None
     assert not set(needed) - set(facts) - {"peak_memory_mb", "peak_device_memory_mb"}
-    assert "peak_memory_mb" not in facts, "made again, scores are the same file"
+    assert "peak_memory_mb" not in facts, "recomputed scores are the same file"
 
 
 def test_random_scores_need_no_weights_and_no_gpu(job):

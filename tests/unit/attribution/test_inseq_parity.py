@@ -2,7 +2,7 @@
 
 Inseq drops every row whose token is the padding token, which is often the end of sequence that
 templates contain; here it has a padding token of its own. Its value zeroing, which crashes with
-transformers 5, is mended, and takes cosines in float64: 1 − cos in float32 is off by 1e-7, and a
+transformers 5, is fixed, and takes cosines in float64: 1 − cos in float32 is off by 1e-7, and a
 distance of 1e-5, its threshold, is no rarity.
 """
 
@@ -21,7 +21,7 @@ from transformers import (
     MistralForCausalLM,
 )
 
-from helpers.mended_inseq import tensor_states_hook
+from helpers.fixed_inseq import tensor_states_hook
 from helpers.tiny_tokenizers import llama_tokenizer, mistral_tokenizer
 from pisoft.attribution import load_method
 from pisoft.attribution.base import Context
@@ -55,7 +55,7 @@ ANSWER = " Positive example of a film"
 
 
 @pytest.fixture(autouse=True)
-def _mended(monkeypatch):
+def _fixed(monkeypatch):
     from inseq.attr.feat.ops import ValueZeroing
 
     def cosine(clean, corrupted):

@@ -124,7 +124,7 @@ def test_a_gpu_of_known_speed_needs_a_model_of_known_size(paper):
 
 
 def test_files_that_do_not_fit_together_leave_the_estimate(paper, tmp_path):
-    """They are about to be made again; a run is not refused for them."""
+    """They are about to be recomputed; a run is not refused for them."""
     config = paper()
     prompts = tmp_path / "data/prompts" / BIG / "sst2.parquet"
     prompts.parent.mkdir(parents=True)

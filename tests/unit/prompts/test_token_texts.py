@@ -1,4 +1,4 @@
-"""What tokens say to a reader: their texts add up to the text, and stray bytes are told apart."""
+"""What tokens say to a reader: their texts add up to the text, and stray bytes differ."""
 
 import re
 

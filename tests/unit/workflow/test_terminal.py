@@ -85,7 +85,7 @@ def test_each_job_is_a_line_with_its_time_its_number_and_the_time_left(clock):
     ]
 
 
-def test_the_time_left_is_not_told_from_a_small_part_of_the_work(clock, monkeypatch):
+def test_no_time_left_is_predicted_from_a_small_part_of_the_work(clock, monkeypatch):
     plan = {number: Planned("attribute", seconds) for number, seconds in ((7, 2.0), (8, 98.0))}
     monkeypatch.setitem(globals(), "PLAN", plan)
     stream = io.StringIO()

@@ -289,17 +289,19 @@ function drawn(curves) {
 // Says what the tables count of this sample, or why they do not.
 function measuredLines(measured, sample, step) {
   const lines = Object.entries(measured?.areas ?? {}).map(([protocol, areas]) => {
-    const said = Array.isArray(areas)
+    const values = Array.isArray(areas)
       ? `π-Soft-NS ↑ ${threeDecimals(areas[0])} · π-Soft-NC ↑ ${threeDecimals(areas[1])}`
       : areas;
-    return `AUC, ${protocol} routing: ${said}`;
+    return `AUC, ${protocol} routing: ${values}`;
   });
   for (const [protocol, lds] of Object.entries(measured?.lds ?? {})) {
-    const said = Array.isArray(lds) ? `↑ ${threeDecimals(lds[0])}` : lds;
-    lines.push(`LDS given count, ${protocol} routing: ${said}`);
+    const value = Array.isArray(lds) ? `↑ ${threeDecimals(lds[0])}` : lds;
+    lines.push(`LDS given count, ${protocol} routing: ${value}`);
   }
-  const found = measured?.evidence;
-  if (found) lines.push(`Evidence: ${Array.isArray(found) ? evidenceText(found, sample, step) : found}`);
+  const evidence = measured?.evidence;
+  if (evidence) {
+    lines.push(`Evidence: ${Array.isArray(evidence) ? evidenceText(evidence, sample, step) : evidence}`);
+  }
   return lines;
 }
 

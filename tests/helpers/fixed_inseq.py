@@ -1,4 +1,4 @@
-"""Inseq's value zeroing, mended: it takes the output of a decoder layer for a tuple.
+"""Inseq's value zeroing, fixed: it takes the output of a decoder layer for a tuple.
 
 Since transformers 5 it is a tensor. What is kept of it here is not rounded to float32, so that a
 float64 model is compared as such; the rest of the method, and what it costs, stays as it is.
