@@ -6,6 +6,7 @@ from functools import cache
 
 import pytest
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from helpers.attributions import attribute
 from helpers.quick_cases import one_quick
@@ -15,6 +16,11 @@ from pisoft.models.layers import checkpointed_layers
 from pisoft.models.model import ExplainedSample
 
 METHODS = available_methods()
+UNORDERED = (  # on a GPU, where an index repeats
+    torch.ops.aten.index_add,
+    torch.ops.aten.index_add_,
+    torch.ops.aten.scatter_reduce,
+)
 
 
 @pytest.fixture(params=one_quick(SHAPES), scope="module")
@@ -25,6 +31,14 @@ def model(request):
 @cache
 def scores_of(name, model):
     return attribute(name, model, samples())
+
+
+class NoUnorderedSums(TorchDispatchMode):
+    """Refuses operations whose sums have no fixed order on a GPU."""
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        assert func.overloadpacket not in UNORDERED
+        return func(*args, **(kwargs or {}))
 
 
 @pytest.mark.parametrize("name", METHODS)
@@ -50,6 +64,10 @@ class TestEveryMethod:
             (alone,) = attribute(name, model, [sample])
             torch.testing.assert_close(found, alone, rtol=1e-7, atol=1e-10)
             torch.testing.assert_close(other, alone, rtol=1e-7, atol=1e-10)
+
+    def test_adds_up_in_one_order_on_a_gpu(self, name, model):
+        with NoUnorderedSums():
+            attribute(name, model, samples())
 
     def test_is_the_same_to_the_bit_again_and_with_layers_computed_again(self, name, model):
         """The latter as samples are that do not fit into memory otherwise."""

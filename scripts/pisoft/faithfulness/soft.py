@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from copy import copy
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -96,6 +97,7 @@ class StepEvaluation:
         """
         again = copy(self)
         again._forget()
+        again.target = replace(self.target, name=f"{self.target.name}, repeated in float32")
 
         def measure() -> bool:
             # Compiled parts would be compiled once more for each layer's widened weights.

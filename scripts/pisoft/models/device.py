@@ -21,13 +21,14 @@ from pisoft.errors import BenchmarkError
 
 logger = logging.getLogger(__name__)
 LOCKS = Path("/tmp")  # not TMPDIR, which a job may have to itself
-_held: list[ExitStack] = []  # claims, kept until the process ends
+_held: dict[str, ExitStack] = {}  # claims by name, kept until the process ends
 
 
 def choose_device(wanted: str, gpus: int | None = None) -> torch.device:
     """Return the device for `auto`, `cpu` or `cuda`, a GPU that no other process has claimed.
 
     Jobs of one machine may all see the same GPUs, so each waits until one that it sees is free.
+    All models of a process are on one GPU.
 
     Args:
         wanted: the model's device.
@@ -89,18 +90,23 @@ def peak_memory(device: torch.device) -> dict[str, float | None]:
 
 
 def _claim_gpu() -> int:
-    """Return the index of a GPU that this process now has, waiting for one if it must."""
+    """Return the index of the GPU of this process, waiting for one if it has none yet."""
     names = [
         f"pisoft-gpu-{torch.cuda.get_device_properties(index).uuid}"
         for index in range(torch.cuda.device_count())
     ]
+    for index, name in enumerate(names):
+        if name in _held:
+            return index
     waited = False
     while True:
         for index, name in enumerate(names):
             if _claim(name):
                 return index
         if not waited:
-            logger.info("waiting for a GPU: other processes have all %d that are seen", len(names))
+            logger.warning(
+                "waiting for a GPU: other processes have all %d that are seen", len(names)
+            )
             waited = True
         time.sleep(1)
 
@@ -123,7 +129,7 @@ def _claim(name: str) -> bool:
             if error.errno not in (errno.EADDRINUSE, errno.EWOULDBLOCK):
                 raise
             return False
-        _held.append(claims.pop_all())
+        _held[name] = claims.pop_all()
     return True
 
 

@@ -59,9 +59,9 @@ def path_gradients(
     embeddings = model.embed(batch.input_ids)
     sums = [torch.zeros_like(baseline) for _ in range(batch.positions.shape[1])]
     samples, points = fractions.shape
-    pairs = torch.cartesian_prod(torch.arange(samples), torch.arange(points)).to(batch.device)
+    pairs = torch.cartesian_prod(torch.arange(samples), torch.arange(points))
     for chunk in pairs.split(rows):
-        sample, point = chunk.T
+        sample, point = chunk.T.to(batch.device)
         fraction = fractions[sample, point].to(baseline.dtype)[:, None, None]
         inside = baseline[sample] + fraction * (embeddings - baseline)[sample]
         weight = weights[sample, point].to(baseline.dtype)[:, None, None]
@@ -73,7 +73,8 @@ def path_gradients(
             function,
         )
         for total, gradients in zip(sums, steps, strict=True):
-            total.index_add_(0, sample, weight * gradients)
+            for index, gradient in zip(chunk[:, 0].tolist(), weight * gradients, strict=True):
+                total[index] += gradient  # in this order; index_add_ has none on a GPU
     return sums
 
 

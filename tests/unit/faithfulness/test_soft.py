@@ -292,19 +292,24 @@ def test_noise_is_the_difference_from_the_same_weights_in_float32(dtype, protoco
     assert {p.dtype for p in model.network.parameters()} == {dtype}
 
 
-def test_weights_that_cannot_be_widened_cost_the_noise_only(monkeypatch):
+@pytest.mark.parametrize(
+    "place", ["pisoft.models.precision.at_least_float32", "torch.nn.functional.silu"]
+)
+def test_a_lack_of_memory_in_float32_costs_the_noise_only(place, monkeypatch, caplog):
     model, _ = twins("llama-gqa", torch.bfloat16)
     steps = steps_of(several_cases(), model)
     perturber = Perturber(model, 1000)
     measure_draws(perturber, steps, dict.fromkeys(METRICS, range(1)))
     before = [step.rows() for step in steps]
 
-    def short_of_memory(part):
+    def short_of_memory(*_, **__):
         raise torch.OutOfMemoryError("CUDA out of memory.")
 
-    monkeypatch.setattr("pisoft.models.precision.at_least_float32", short_of_memory)
+    monkeypatch.setattr(place, short_of_memory)
     measure_in_float32(perturber, steps)
     assert [step.rows() for step in steps] == before
+    assert all("repeated in float32: " in message for message in caplog.messages)
+    assert bool(caplog.messages) == (place == "torch.nn.functional.silu")
 
 
 def test_some_of_the_first_blocks_and_few_of_many_are_repeated_in_float32():

@@ -1,6 +1,5 @@
 """Which device a job takes, and what is asked of it: its memory, and that it has finished."""
 
-import logging
 import os
 import pwd
 import signal
@@ -24,10 +23,10 @@ def gpus(monkeypatch, tmp_path):
     monkeypatch.setattr(
         torch.cuda, "get_device_properties", lambda index: SimpleNamespace(uuid=names[index])
     )
-    monkeypatch.setattr(device, "_held", [])
+    monkeypatch.setattr(device, "_held", {})
     monkeypatch.setattr(device, "LOCKS", tmp_path)
     yield names
-    for claim in device._held:
+    for claim in device._held.values():
         claim.close()
 
 
@@ -65,19 +64,28 @@ def test_a_job_gets_the_device_that_its_resources_ask_for(wanted, given, expecte
     assert str(choose_device(wanted, given)) == expected
 
 
+def test_a_second_model_of_a_process_is_on_the_gpu_of_the_first(gpus):
+    other, _ = process_that_claims(f"pisoft-gpu-{gpus[0]}")
+    first = choose_device("auto", 1)
+    end(other)  # frees a GPU with a lower index
+    assert [first, choose_device("cuda")] == [torch.device("cuda", 1)] * 2
+
+
 def test_each_job_has_a_gpu_of_its_own_and_says_that_it_waits(gpus, monkeypatch, caplog):
-    taken = [choose_device("auto", 1).index for _ in range(2)]
-    assert taken == [0, 1]
+    others = [process_that_claims(f"pisoft-gpu-{name}") for name in gpus]
+    assert [free for _, free in others] == [True, True]
     waits = []
 
     def free_the_second(seconds):
         waits.append(seconds)
         if len(waits) == 3:
-            device._held.pop().close()
+            end(others[1][0])
 
     monkeypatch.setattr(device.time, "sleep", free_the_second)
-    with caplog.at_level(logging.INFO):
+    try:
         assert choose_device("auto", 1).index == 1
+    finally:
+        end(others[0][0])
     assert len(waits) == 3
     assert [record.message for record in caplog.records] == [
         "waiting for a GPU: other processes have all 2 that are seen"
