@@ -136,7 +136,7 @@ families: $(STAMP) ## write docs/reference/families.md: 1 minute
 	$(TOOLS)/families_table.py
 
 summary: $(STAMP) ## keep means of a run for README.md: CONFIG=my.yaml
-	$(TOOLS)/keep_summary.py --configfile $(CONFIG) $(CHANGED)
+	$(TOOLS)/keep_summary.py --configfile $(CONFIG) $(CHANGED) $(if $(PREVIOUS),--previous '$(PREVIOUS)')
 
 readme: $(STAMP) ## write README.md's table and the page of real numbers
 	$(TOOLS)/make_readme.py

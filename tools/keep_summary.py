@@ -6,6 +6,9 @@ import argparse
 import shutil
 from pathlib import Path
 
+import pandas as pd
+
+from by_answer import by_answer
 from pisoft.attribution import load_method
 from pisoft.config.captions import left_out, settings_as_yaml
 from pisoft.config.commandline import run_file, run_file_parser
@@ -14,10 +17,11 @@ from pisoft.config.loading import load_run
 from pisoft.config.shards import shards
 from pisoft.errors import BenchmarkError
 from pisoft.pages.index import facts_of
-from pisoft.pages.real_numbers import KEPT, PROCEDURES, About, keep
+from pisoft.pages.paper_findings import paper_findings
+from pisoft.pages.real_numbers import KEPT, PROCEDURES, About, keep, kept
 from pisoft.statistics.reading import load_rows
-from pisoft.store.parquet import made_with, read_provenance
-from pisoft.store.shards import cell_path
+from pisoft.store.parquet import made_with, read_provenance, read_table
+from pisoft.store.shards import cell_path, shards_of
 from pisoft.workflow.commandline import run
 
 CONFIG_FOLDER = Path(__file__).parents[1] / "config"
@@ -54,6 +58,13 @@ def main(arguments: argparse.Namespace) -> None:
         for cell in config.cells()
     )
     settings = settings_as_yaml(config)
+    answers = pd.concat(
+        read_table(path, "generations", ["sample_id", "correct"]).to_pandas()
+        for name in config.datasets
+        for path in shards_of(data / cell_path(f"generations/{model}", name, cuts[name]))
+    )
+    samples = read_table(data / "summary/soft_samples.parquet", "soft_samples").to_pandas()
+    compared = by_answer(samples, answers, config.run_file.seed)
     about = About(
         model=label,
         datasets=labels.datasets,
@@ -62,15 +73,26 @@ def main(arguments: argparse.Namespace) -> None:
         settings="".join(settings[name] for name in SETTINGS),
         left_out=left_out(config, load_run({**raw, "methods": "all"}, paths, *CATALOGUE).methods),
         facts=(*facts_of({label: origin}, made_with(evaluated)), PROCEDURES),
+        by_answer=tuple(compared.round(4).to_dict("records")),
+        previous=_verdicts(arguments.previous),
     )
     keep(arguments.folder / FOLDER, rows, about)
     shutil.copyfile(drawn, arguments.folder / FOLDER / CURVES)
+
+
+def _verdicts(folder: Path | None) -> dict[str, str]:
+    """Return the verdicts of a summary that was kept before, by claim."""
+    if folder is None:
+        return {}
+    numbers, about = kept(folder)
+    return {one.claim: one.verdict for one in paper_findings(numbers, about.protocols)}
 
 
 def parser() -> argparse.ArgumentParser:
     """Return the command line."""
     parser = run_file_parser(__doc__, CONFIG_FOLDER / "config.yaml")
     parser.add_argument("--folder", type=Path, default=Path(), help="where README.md is")
+    parser.add_argument("--previous", type=Path, help="an older summary, to show its verdicts too")
     return parser
 
 

@@ -6,7 +6,13 @@ import argparse
 from pathlib import Path
 
 from keep_summary import CURVES, FOLDER
-from pisoft.pages.real_numbers import kept, put_between_markers, real_numbers_page, result_text
+from pisoft.pages.real_numbers import (
+    CHANGES,
+    kept,
+    put_between_markers,
+    real_numbers_page,
+    result_text,
+)
 from pisoft.workflow.commandline import run
 
 PAGE = Path("docs/explanation/real-numbers.md")
@@ -22,7 +28,10 @@ def main(arguments: argparse.Namespace) -> None:
     readme = arguments.folder / "README.md"
     document = put_between_markers(readme.read_text(encoding="utf-8"), text, str(readme))
     readme.write_text(document, encoding="utf-8")
-    page = real_numbers_page(numbers, about, Path("..", figure.relative_to("docs")).as_posix())
+    changes = arguments.folder / FOLDER / CHANGES
+    text = changes.read_text(encoding="utf-8") if changes.is_file() else ""
+    linked = Path("..", figure.relative_to("docs")).as_posix()
+    page = real_numbers_page(numbers, about, linked, text)
     (arguments.folder / PAGE).write_text("\n".join([*page, ""]), encoding="utf-8")
 
 

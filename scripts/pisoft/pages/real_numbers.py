@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -30,7 +30,15 @@ from pisoft.store.schemas import RESULT
 from pisoft.tables import notes
 from pisoft.tables.accuracy import COLUMNS as ANSWERS
 from pisoft.tables.grid import blocks, columns, each, ranked
-from pisoft.tables.layout import Block, Entry, rank_text
+from pisoft.tables.layout import (
+    NOTHING,
+    Block,
+    Entry,
+    interval_text,
+    number_text,
+    p_text,
+    rank_text,
+)
 from pisoft.views.view import Results
 
 MARKERS = "<!-- written by `make {}`: begin -->", "<!-- written by `make {}`: end -->"
@@ -45,6 +53,7 @@ KEPT: dict[str, dict[str, Any]] = {
     "accuracy": {},
 }
 ABOUT = "about.json"
+CHANGES = "changes.txt"  # written by hand: why verdicts differ from those on the page before
 PROCEDURES = "Intervals: Hall's t; tests: step-down bootstrap-t of means"  # of what is kept now
 DIGITS = "%.6g"
 
@@ -61,6 +70,8 @@ class About:
         settings: sections of the run file, as YAML.
         facts: provenance of the results.
         left_out: methods of the catalogue that were not run.
+        by_answer: orders of methods on samples answered rightly against those on the others.
+        previous: verdicts on the page before this one, by claim.
     """
 
     model: str
@@ -70,6 +81,8 @@ class About:
     settings: str
     facts: tuple[str, ...]
     left_out: tuple[str, ...] = ()
+    by_answer: tuple[Mapping[str, Any], ...] = ()
+    previous: Mapping[str, str] = field(default_factory=dict)
 
 
 def keep(folder: Path, rows: Mapping[str, pd.DataFrame], about: About) -> None:
@@ -202,13 +215,16 @@ def _entry_text(entry: Entry) -> str:
 # The page ---------------------------------------------------------------------------------------
 
 
-def real_numbers_page(numbers: Numbers, about: About, figure: str) -> Iterator[str]:
+def real_numbers_page(
+    numbers: Numbers, about: About, figure: str, changes: str = ""
+) -> Iterator[str]:
     """Yield the lines of the page of the docs, as Markdown.
 
     Args:
         numbers: of the summary.
         about: what they are of.
         figure: path of the figure from the page.
+        changes: why verdicts differ from those on the page before.
     """
     yield f"# Real numbers: {about.model}\n"
     yield "Written by `make readme` from a kept summary of one run, with no record in it.\n"
@@ -221,9 +237,21 @@ def real_numbers_page(numbers: Numbers, about: About, figure: str) -> Iterator[s
     yield from _answers(numbers, "target: generated" in about.settings)
     yield "## Do the paper's findings hold on this model?\n"
     findings = paper_findings(numbers, about.protocols)
-    lines = [(one.claim, f"**{one.verdict}**", one.why) for one in findings]
-    yield markdown_table(("finding", "here", "why"), lines)
+    lines = [
+        (
+            one.claim,
+            *([about.previous.get(one.claim, "–")] if about.previous else []),
+            f"**{one.verdict}**",
+            one.why,
+        )
+        for one in findings
+    ]
+    before = ["before"] if about.previous else []
+    yield markdown_table(("finding", *before, "here", "why"), lines)
+    if changes:
+        yield f"{changes.strip()}\n"
     yield "The paper's models are of 7, 8 and 70 billion parameters.\n"
+    yield from _by_answer(about.by_answer)
     for protocol in about.protocols:
         results = numbers.results("statistics", protocol=protocol)
         datasets = dict(sorted(results.with_average.items(), key=lambda item: item[0] != AVERAGE))
@@ -260,3 +288,29 @@ def _answers(numbers: Numbers, generated: bool) -> Iterator[str]:
         f"answers. Scores explain {explained}, which need not {but} (Greedy is label), while the "
         "metrics measure the whole distribution.\n"
     )
+
+
+def _by_answer(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield whether the order of methods depends on the answer."""
+    if not rows:
+        return
+    yield "## Does the order of methods depend on whether the answer is right?\n"
+    header = ("routing", "metric", "right", "wrong", "Kendall's τ", "random splits", "p")
+    lines = [
+        (
+            row["protocol"],
+            METRICS[row["metric"]].label,
+            f"{row['n_right']}",
+            f"{row['n_wrong']}",
+            number_text(row["tau"], 2),
+            interval_text(row["low"], row["high"], 2) or NOTHING,
+            p_text(row["p_value"]),
+        )
+        for row in rows
+    ]
+    yield markdown_table(header, lines)
+    yield "Right, wrong: samples whose preferred label word is the right one, and the others."
+    yield "τ: of the methods' means over both. Random splits: 95 % of τ where answers are shuffled"
+    yield "within datasets. p: share of these where methods' means differ as unequally between the"
+    yield "two as here; a small p says that the comparison of methods depends on the answer. If a"
+    yield "model always prefers one label word, it is right on one class: classes are compared.\n"

@@ -1,0 +1,75 @@
+"""Does the order of methods depend on whether the answer is right?"""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from by_answer import FEWEST, by_answer
+
+METHODS = ("one", "two", "three", "four", "five")
+
+
+def samples(right: dict[str, bool], reversed_by: str) -> pd.DataFrame:
+    """Return areas whose order of methods is reversed by `answer`, by `dataset`, or by nothing."""
+    rng = np.random.default_rng(3)
+    rows = []
+    for name, correct in right.items():
+        dataset = name.split("/")[0]
+        turned = {"answer": correct, "dataset": dataset == "films", "": False}[reversed_by]
+        for place, method in enumerate(METHODS):
+            value = (-place if turned else place) + rng.normal(scale=0.01)
+            rows.append((dataset, name, method, value))
+    frame = pd.DataFrame(rows, columns=["dataset", "sample_id", "method", "value"])
+    return frame.assign(protocol="dynamic", metric="auc_pi_soft_ns", status="ok")
+
+
+def answers(films: int, books: int) -> dict[str, bool]:
+    """Return 16 answers about films and 16 about books, of which some are right."""
+    right = {f"films/{n}": n < films for n in range(16)}
+    return right | {f"books/{n}": n < books for n in range(16)}
+
+
+def compared(right: dict[str, bool], reversed_by: str) -> pd.DataFrame:
+    correct = [*right.values(), None]  # the last: open text
+    frame = pd.DataFrame({"sample_id": [*right, "why/1"], "correct": correct})
+    return by_answer(samples(right, reversed_by), frame, seed=1)
+
+
+def test_an_order_that_right_answers_reverse_is_told_from_random_splits() -> None:
+    (row,) = compared(answers(6, 10), "answer").to_dict("records")
+    assert (row["protocol"], row["metric"]) == ("dynamic", "auc_pi_soft_ns")
+    assert (row["n_right"], row["n_wrong"]) == (16, 16)
+    assert row["tau"] == pytest.approx(-1)
+    assert row["p_value"] < 0.01
+
+
+def test_an_order_that_depends_on_the_dataset_does_not_depend_on_the_answer() -> None:
+    """Most answers about films are right, and few about books: shuffles stay within datasets."""
+    (row,) = compared(answers(14, 2), "dataset").to_dict("records")
+    assert row["tau"] == pytest.approx(-1)
+    assert row["p_value"] > 0.5
+
+
+def test_equal_orders_agree() -> None:
+    (row,) = compared(answers(6, 10), "").to_dict("records")
+    assert row["tau"] == row["low"] == row["high"] == pytest.approx(1)
+    assert row["p_value"] > 0.01
+
+
+@pytest.mark.parametrize("right", [FEWEST - 1, 32 - FEWEST + 1])
+def test_too_few_answers_of_a_kind_give_no_number(right: int) -> None:
+    assert compared(answers(min(right, 16), max(right - 16, 0)), "answer").empty
+    whole = answers(FEWEST, 0)
+    assert len(compared(whole, "answer")) == 1
+
+
+def test_failed_samples_and_other_metrics_do_not_count() -> None:
+    right = answers(6, 10)
+    frame = pd.DataFrame({"sample_id": [*right], "correct": right.values()})
+    rows = samples(right, "answer")
+    others = [rows.assign(status="nonfinite", value=9.0), rows.assign(metric="soft_ns")]
+    pd.testing.assert_frame_equal(
+        by_answer(pd.concat([rows, *others]), frame, 1), by_answer(rows, frame, 1)
+    )
