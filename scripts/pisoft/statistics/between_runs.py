@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import pandas as pd
 
-from pisoft.statistics.metrics import AUC_METRICS, METRICS
+from pisoft.statistics.metrics import AUC_METRICS, AVERAGE, METRICS
 from pisoft.statistics.orders import CELL, best_methods, kendall_taus, ranks
 
 
 def compare_runs(one: pd.DataFrame, other: pd.DataFrame) -> pd.DataFrame:
     """Compare the orders of methods by AUC in the cells that the `statistics` of two runs share.
+
+    Averages are compared where both runs have them of the same datasets.
 
     Returns:
         The columns of a cell; over the `n_methods` methods with a value in both, `kendall_tau`,
@@ -22,6 +24,10 @@ def compare_runs(one: pd.DataFrame, other: pd.DataFrame) -> pd.DataFrame:
     ]
     cells = runs[0].index.droplevel("method").unique()
     cells = cells[cells.isin(runs[1].index.droplevel("method"))]
+    averaged = [run.reset_index().groupby(CELL[:-1])["dataset"].agg(frozenset) for run in runs]
+    cells = cells[
+        [name != AVERAGE or len({of[tuple(cell)] for of in averaged}) == 1 for *cell, name in cells]
+    ]
     common = runs[0].index.intersection(runs[1].index, sort=False)
     wide = [
         {

@@ -5,6 +5,7 @@ import pytest
 from scipy.stats import kendalltau
 
 from helpers import script_runs
+from pisoft.statistics.between_runs import compare_runs
 from pisoft.statistics.results import summary_table
 from pisoft.store.parquet import write_table
 
@@ -40,6 +41,27 @@ def test_orders_of_two_runs_are_compared_over_the_methods_that_both_have(tmp_pat
         "best: mine, saliency; samples: 20, 20"
     )
     assert "1 says that both order all methods alike" in reading
+
+
+@pytest.mark.parametrize(
+    ("datasets", "compared"),
+    [(("sst2", "imdb"), ["sst2", "imdb", "average"]), (("sst2", "boolq"), ["sst2"])],
+)
+def test_averages_are_compared_over_the_same_datasets_only(datasets, compared):
+    def statistics(names):
+        return pd.DataFrame(
+            [
+                {
+                    **{"protocol": "dynamic", "model": "llama", "metric": METRIC, "n": 9},
+                    **{"dataset": name, "method": method, "value": value, "n_failed": 0},
+                }
+                for name in (*names, "average")
+                for method, value in (("mine", 0.5), ("random", 0.3))
+            ]
+        )
+
+    rows = compare_runs(statistics(("sst2", "imdb")), statistics(datasets))
+    assert rows["dataset"].tolist() == compared
 
 
 def test_runs_without_a_common_method_have_no_tau(tmp_path):
