@@ -4,7 +4,7 @@
 from snakemake.logging import logger
 
 from pisoft.workflow.terminal import conclusion, one_line_per_job
-from pisoft.workflow.internals import one_timer
+from pisoft.workflow.internals import one_timer, patient_with_slurm
 
 
 def ending():
@@ -23,6 +23,7 @@ if workflow.modifier.is_main_snakefile() and workflow.is_main_process:
 
 onstart:
     one_timer(workflow.scheduler)
+    patient_with_slurm()
 
 
 onsuccess:

@@ -17,7 +17,7 @@ from pathlib import Path
 import psutil
 
 DAEMONS = ("slurmctld", "slurmd")
-CLIENTS = ("sbatch", "srun", "squeue", "scancel", "scontrol", "sinfo")
+CLIENTS = ("sacct", "sbatch", "srun", "squeue", "scancel", "scontrol", "sinfo")
 SYSTEM = f"{os.environ['PATH']}:/usr/local/sbin:/usr/sbin:/sbin"  # daemons lie there
 PATIENCE = 240  # seconds; many times what anything takes
 CONFIGURATION = """\
@@ -120,6 +120,26 @@ class Cluster:
         """Let jobs start again."""
         self.call("scontrol", "update", "NodeName=n1", "State=RESUME")
 
+    @contextmanager
+    def away(self) -> Iterator[None]:
+        """Suspend the controller until the executor has asked in vain.
+
+        It then falls back on accounting, which this cluster has none of.
+        """
+        (controller,) = (
+            process
+            for process in psutil.process_iter()
+            if process.name() == "slurmctld" and str(self.folder) in process.environ()["SLURM_CONF"]
+        )
+        failed = self.folder / "away"
+        failed.unlink(missing_ok=True)
+        controller.suspend()
+        try:
+            wait_for(failed.exists, "a query to fail")
+            yield
+        finally:
+            controller.resume()
+
     def jobs(self, folder: Path) -> dict[str, dict[str, str]]:
         """Return Slurm's own records of all jobs submitted from a folder, by job id."""
         shown = self.call("scontrol", "show", "jobs", "--oneliner").splitlines()
@@ -146,6 +166,7 @@ def started(folder: Path) -> Iterator[Cluster]:
         name: f'SLURM_CONF={folder}/slurm.conf exec {shutil.which(name, path=SYSTEM)} "$@"'
         for name in CLIENTS
     }
+    clients["sacct"] = clients["sacct"].replace("exec ", "") + f" || {{ >{folder}/away; exit 1; }}"
     for name, line in {**WITNESSES, **clients}.items():
         (folder / "bin" / name).write_text(f"#!/bin/sh\n{line}\n", encoding="utf-8")
         (folder / "bin" / name).chmod(0o755)

@@ -71,6 +71,18 @@ def test_a_result_that_is_not_what_its_job_wrote_is_recomputed(finished, harm):
     assert shown in finished.pending()
 
 
+def test_weights_that_lie_elsewhere_are_the_same_unless_they_differ(finished):
+    places = finished.folder / "toy-model", finished.folder / "weights" / "toy"
+    places[1].parent.mkdir()
+    places[0].rename(places[1])
+    run_file = finished.folder / "config/tiny.yaml"
+    run_file.write_text(run_file.read_text().replace("path: toy-model", "path: weights/toy"))
+    assert {name for name in finished.pending() if name.startswith("data/")} == set()
+    configuration = places[1] / "generation_config.json"
+    configuration.write_text(configuration.read_text() + " ")
+    assert short(RANDOM) in finished.pending()
+
+
 def test_nothing_is_kept_that_was_made_from_a_damaged_file(finished):
     content = (finished.folder / SALIENCY).read_bytes()
     replace(finished.folder, SALIENCY, content.replace(b"git_commit", b"git_commiT"))

@@ -217,6 +217,17 @@ def test_a_killed_run_never_leaves_two_writers(faulty):
         assert before["EndTime"] <= after["StartTime"], "two writers"
 
 
+def test_a_controller_that_is_away_for_a_while_costs_no_job(faulty):
+    """The executor forgot the jobs that it had asked for in vain, and waited for ever."""
+    site = faulty("slow")
+    run = site.run("data/datasets/slow.parquet")
+    site.job_of("slow", "RUNNING")
+    with site.cluster.away():
+        (site.folder / "go").touch()
+    assert run.ended() == 0
+    assert len(site.jobs) == 1
+
+
 def test_results_are_those_of_a_local_run_and_gpus_are_asked_for_where_needed(
     finished_once, cluster, tmp_path
 ):
@@ -286,6 +297,8 @@ def test_faults_are_reported_and_tried_again_and_leave_nothing_partial(unlucky):
         "greedy": ["FAILED", "COMPLETED"],
     }
     assert run.says("no luck"), "the job's own log is shown"
+    for reason in ("status is: 'CANCELLED'", "status is: 'TIMEOUT'", "exceeded memory limit"):
+        assert run.says(reason)
     files = sorted((site.folder / "results/tiny/data/datasets").glob("[!.]*"))
     assert [file.stem for file in files] == ["greedy", "late"]
     assert all(read_rows(file, "datasets") for file in files)

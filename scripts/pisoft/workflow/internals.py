@@ -1,17 +1,19 @@
-"""What is used of Snakemake that is private to it: here, and nowhere else.
+"""What is used of Snakemake and its executors that is private to them: here, and nowhere else.
 
-A version of Snakemake without it loses a convenience, of which one line is logged, and computes the
-same results.
+A version without it loses a convenience, of which one line is logged, and computes the same
+results.
 """
 
 from __future__ import annotations
 
+import sys
 import threading
 from typing import Any
 
 from snakemake.logging import logger
 
 ROUND, CALL = "_schedule_reevalutation", "_open_jobs"  # of the scheduler
+SLURM, QUERY = "snakemake_executor_plugin_slurm", "query_job_status"  # a module, and a name in it
 
 
 def one_timer(scheduler: Any) -> bool:
@@ -44,4 +46,30 @@ def one_timer(scheduler: Any) -> bool:
             timer.start()
 
     setattr(scheduler, ROUND, start)
+    return True
+
+
+def patient_with_slurm() -> bool:
+    """Have Snakemake wait for a Slurm that does not answer; its executor would forget its jobs.
+
+    Where a query of the states of jobs fails, executor 2.8.0 keeps none of the jobs that it asked
+    for, and waits for ever. An answer without any job has it keep them all and ask again.
+
+    Returns:
+        Whether it will: an executor without :data:`QUERY` is left as it is.
+    """
+    executor = sys.modules.get(SLURM)
+    if executor is None or not hasattr(executor, QUERY):
+        if executor is not None:
+            logger.warning(
+                f"The executor for Slurm has no {QUERY}: if slurmctld is away, a run may hang"
+            )
+        return False
+    query = getattr(executor, QUERY)
+
+    async def answered(*arguments: Any) -> tuple[dict[str, str], float]:
+        states, seconds = await query(*arguments)
+        return (states or {}), (seconds or 0.0)
+
+    setattr(executor, QUERY, answered)
     return True

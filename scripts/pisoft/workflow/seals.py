@@ -4,8 +4,9 @@ Snakemake keeps records by path in `.snakemake`, takes a file without a record f
 never compares an output with what its job wrote. A seal, `.NAME.seal` beside `NAME`, holds
 
 * the *recipe* of the job: a hash of its outputs, wildcards, settings, code and command, and for
-  each input of its path with the recipe of the job that makes it, or with its content if it comes
-  from outside. Recipes follow from configuration and code alone; no result is read for them;
+  each input of its path with the recipe of the job that makes it, or of its name with its content
+  if it comes from outside, wherever it lies. Recipes follow from configuration and code alone; no
+  result is read for them;
 * the path of the file, its content as SHA-256, its size and its modification time.
 
 At the start of every call, a job with a result that does not match its seal counts as incomplete:
@@ -18,7 +19,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -26,6 +27,7 @@ from typing import Any, NamedTuple
 
 from snakemake.exceptions import WorkflowError
 from snakemake.logging import logger
+from snakemake.persistence import NO_PARAMS_CHANGE
 from snakemake.persistence.file import FilePersistence
 from snakemake.settings.types import PersistenceBackend
 
@@ -43,6 +45,8 @@ PRIVATE = (
     "incomplete",
     "finished",
     "lock",
+    "params_changed",
+    "_input_changed",
     "_params",
     "_read_record",
 )  # of FilePersistence, overridden or used
@@ -134,6 +138,14 @@ class SealedPersistence(FilePersistence):
                 write_seal(file, Seal(self._recipe(job), file, *facts(file)))
         await super().finished(job)
 
+    def params_changed(self, job: Any, file: str | None = None) -> Any:
+        """Return what Snakemake sees changed in a job's settings; recipes replace it."""
+        return NO_PARAMS_CHANGE if has_seals(job) else super().params_changed(job, file)
+
+    def _input_changed(self, job: Any, file: str | None = None) -> bool:
+        """Tell whether a job's inputs have other paths; recipes replace it."""
+        return not has_seals(job) and super()._input_changed(job, file)
+
     def _read_record(self, key: str) -> Any:
         """Return Snakemake's record of a file; None: it has none, or one that nobody can read."""
         try:
@@ -189,17 +201,16 @@ class SealedPersistence(FilePersistence):
         """Return the hash of what makes a job's outputs; see the module."""
         if job not in self._recipes:
             makers = self._makers(job)
-            inputs = {
-                file: self._recipe(makers[file]) if file in makers else content(file, LARGE)
-                for file in sorted(job.input)
-            }
+            outside = set(job.input) - set(makers)
+            inputs = [(file, self._recipe(maker)) for file, maker in makers.items()]
             # Not the rule's name, which is another one where this workflow is a module.
             parts = [
                 sorted(job.output),
                 sorted(job.wildcards.items()),
-                self._params(job),
+                [_without_paths(text, outside) for text in self._params(job)],
                 job.rule.shellcmd,
-                inputs,
+                sorted(inputs),
+                sorted((Path(file).name, content(file, LARGE)) for file in outside),
             ]
             self._recipes[job] = hashlib.sha256(json.dumps(parts).encode()).hexdigest()
         return self._recipes[job]
@@ -240,6 +251,13 @@ def seal_results(workflow: Any, results: Path) -> None:
 def has_seals(job: Any) -> bool:
     """Tell whether a job is one of this workflow, whose results are sealed."""
     return {"settings", "code"} <= {*job.params.keys()} and job.params.get("sealed", True)
+
+
+def _without_paths(settings: str, files: Iterable[str]) -> str:
+    """Return settings, as JSON, without the paths of files and of the folders that they lie in."""
+    for path in {place for file in files for place in (file, str(Path(file).parent))}:
+        settings = settings.replace(json.dumps(path), '""')
+    return settings
 
 
 def seal_path(file: str) -> Path:

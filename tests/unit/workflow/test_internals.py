@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
+import sys
 import threading
 from types import SimpleNamespace
 
 import pytest
 from snakemake.scheduling.job_scheduler import JobScheduler
 
-from pisoft.workflow.internals import one_timer
+from pisoft.workflow.internals import QUERY, SLURM, one_timer, patient_with_slurm
 
 
 def test_calls_for_a_later_round_share_one_timer(monkeypatch):
@@ -52,3 +54,31 @@ def test_a_scheduler_without_what_is_replaced_is_left_as_it_is(name, caplog, mon
 def test_snakemake_has_what_is_replaced():
     assert callable(JobScheduler._schedule_reevalutation)
     assert "_open_jobs" in JobScheduler._schedule_reevalutation.__code__.co_consts[1].co_names
+
+
+@pytest.mark.parametrize(
+    ("answer", "taken"),
+    [((None, None), ({}, 0.0)), (({"1": "PENDING"}, 2.0), ({"1": "PENDING"}, 2.0))],
+)
+def test_a_query_of_slurm_that_fails_forgets_no_job(answer, taken, monkeypatch):
+    async def query(command, logger):
+        return answer
+
+    executor = SimpleNamespace(query_job_status=query)
+    monkeypatch.setitem(sys.modules, SLURM, executor)
+    assert patient_with_slurm()
+    assert asyncio.run(executor.query_job_status("squeue", None)) == taken
+
+
+def test_an_executor_of_slurm_without_that_query_is_left_as_it_is(caplog, monkeypatch):
+    monkeypatch.setattr(logging.getLogger("snakemake.logging"), "propagate", True)
+    monkeypatch.setitem(sys.modules, SLURM, SimpleNamespace())
+    assert not patient_with_slurm()
+    (message,) = caplog.messages
+    assert QUERY in message
+
+
+def test_without_slurm_there_is_nothing_to_be_patient_with(caplog, monkeypatch):
+    monkeypatch.delitem(sys.modules, SLURM, raising=False)
+    assert not patient_with_slurm()
+    assert not caplog.messages

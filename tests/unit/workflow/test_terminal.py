@@ -159,23 +159,25 @@ def test_the_last_job_has_no_time_left(clock):
 
 
 @pytest.mark.parametrize("free", [0, 10**9])
-def test_a_failure_is_shown_with_the_jobs_log_and_a_full_disk_is_named(tmp_path, monkeypatch, free):
+def test_a_failure_is_shown_with_logs_and_a_full_disk_is_named(tmp_path, monkeypatch, free):
+    """A job that Slurm has killed wrote nothing; the reason is in Slurm's log, the second one."""
     monkeypatch.setattr(terminal, "disk_usage", lambda folder: SimpleNamespace(free=free))
     stream = io.StringIO()
     logger = made(stream)
-    log = tmp_path / "job.log"
-    log.write_text("error: no such token\n")
+    log, of_slurm = tmp_path / "job.log", tmp_path / "7.log"
+    log.touch()
+    of_slurm.write_text("error: Exceeded job memory limit\n")
     begin(logger, 3, "Attributing", [log])
     extra = {
         "event": "job_error", "jobid": 3, "rule_name": "attribute", "rule_msg": "Attributing",
-        "input": [], "output": ["a.parquet"], "log": [str(log)], "conda_env": None,
+        "input": [], "output": ["a.parquet"], "log": [str(log), str(of_slurm)], "conda_env": None,
         "shellcmd": "false", "aux": {}, "indent": False,
     }  # fmt: skip
     logger.error("Error in rule attribute", extra=extra)
     logger.warning("Select jobs to execute: a warning is never left out")
     said = stream.getvalue()
     assert "Error in rule attribute" in said
-    assert "error: no such token" in said
+    assert "error: Exceeded job memory limit" in said
     assert "never left out" in said
     assert (f"The disk is full: {log} cannot be written" in said.splitlines()) == (free == 0)
 
