@@ -1,7 +1,8 @@
-"""Every page of the docs names targets of make, files, commands and settings that exist."""
+"""Pages of the docs and messages name targets, files, commands, options and settings that exist."""
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Any
 
 import pytest
 from pydantic import BaseModel
+from snakemake.cli import get_argument_parser
 
 from pisoft.attribution import available_methods, load_method
 from pisoft.config.loading import ENTRIES
@@ -44,9 +46,25 @@ for model in (*ENTRIES.values(), RunFile):
             KEYS.setdefault(name, {"NAME"}).update(section.model_fields)
 
 
-def missing(page: str) -> set[str]:
-    """Return what a page names and does not exist."""
-    text = PAGES[page]
+OPTIONS = {name for action in get_argument_parser()._actions for name in action.option_strings}
+OPTIONS |= {"--cancel", "--wait"}  # of profiles/slurm/run
+# Calls whose texts people read: errors, ends and warnings.
+TELLS = re.compile(r"Error|exit|warning|info$")
+
+
+def messages(file: Path) -> str:
+    """Return the texts of a module's errors and warnings, and its constants, without values."""
+    texts = []
+    for node in ast.walk(ast.parse(file.read_text("utf-8"))):
+        if isinstance(node, ast.Call) and TELLS.search(ast.unparse(node.func)):
+            texts += map(ast.unparse, node.args)
+        elif isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant):
+            texts.append(str(node.value.value))
+    return re.sub(r"{[^}]*}", "…", "\n".join(texts))
+
+
+def missing(text: str) -> set[str]:
+    """Return what a text names and does not exist."""
     targets = set(re.findall(r"(?:^|`)make ([a-z-]+)", text, flags=re.M)) - TARGETS
     files = re.findall(rf"`({FOLDERS}[\w./-]+)`|\bpython ({FOLDERS}[\w/]+\.py)", text)
     named = {file or script for file, script in files}
@@ -60,14 +78,27 @@ def missing(page: str) -> set[str]:
 
 @pytest.mark.parametrize("page", PAGES)
 def test_what_a_page_names_exists(page: str) -> None:
-    assert missing(page) == set()
+    assert missing(PAGES[page]) == set()
 
 
-def test_names_that_do_not_exist_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_a_message_advises_exists() -> None:
+    texts = {str(file): messages(file) for file in (ROOT / "scripts").rglob("*.py")}
+    said = "\n".join(texts.values())
+    assert {"make fetch", "make export", "snakemake --touch"} <= set(
+        re.findall(r"\w+ [\w-]+", said)
+    )
+    for file, text in texts.items():
+        keys = re.sub(r"(?<![\w`./])(\w+\.\w+)(?![\w`(/])", r"`\1`", text)
+        commands = " ".join(re.findall(r"`([^`\n]*)`", text))
+        options = set(re.findall(r"(?<!\S)--[a-z-]+", commands))
+        assert missing(keys) | (options - OPTIONS) == set(), file
+
+
+def test_names_that_do_not_exist_are_found() -> None:
     wrong = "make nothing\n`scripts/none.py` `evaluation.clmp` `ranking.no: 3` `grad_ellm.layer`"
-    monkeypatch.setitem(PAGES, "page", f"{wrong}\n    python scripts/gone.py `evaluation.clamp`")
+    text = f"{wrong}\n    python scripts/gone.py `evaluation.clamp`"
     names = {"nothing", "scripts/none.py", "scripts/gone.py"}
-    assert missing("page") == names | {"evaluation.clmp", "ranking.no", "grad_ellm.layer"}
+    assert missing(text) == names | {"evaluation.clmp", "ranking.no", "grad_ellm.layer"}
 
 
 def words(page: str) -> set[str]:
