@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 from pathlib import Path
@@ -292,6 +293,30 @@ def test_the_command_for_a_cluster_submits_every_job_that_loads_a_model(tmp_path
             needed = dag.needrun_jobs(exclude_finished=False)
             jobs.append({job.output[0] for job in needed if "--gpus" in (job.rule.shellcmd or "")})
     assert jobs[0] == jobs[1]
+
+
+def test_records_may_move_but_not_change_places(tmp_path):
+    """Two files of one name, in two folders, are read in the order of the run file."""
+    halves = [tmp_path / "records" / half / "part.csv" for half in ("first", "second")]
+    for half in halves:
+        half.parent.mkdir(parents=True)
+        half.write_text(f"text,label\n{half.parent.name},positive\n")
+        os.utime(half, (0, 0))  # older than the results
+
+    def run(folder, *names):
+        source = {
+            "kind": "file",
+            "path": [f"{folder}/{n}/part.csv" for n in names],
+            "format": "csv",
+        }
+        reviews = {"reviews": {"extends": "demo-sentiment", "label": "Reviews", "source": source}}
+        catalogue = {"datasets": reviews}
+        return RUN | {"datasets": [*NAMES, "reviews"], "catalogue": catalogue}
+
+    take_for_done(tmp_path, run("records", "first", "second"))
+    (tmp_path / "records").rename(tmp_path / "moved")
+    assert outdated(tmp_path, run("moved", "first", "second")) == {}
+    assert outdated(tmp_path, run("moved", "second", "first")).get("data/datasets/reviews.parquet")
 
 
 # What is no result -----------------------------------------------------------------------------

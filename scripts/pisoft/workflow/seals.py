@@ -201,7 +201,7 @@ class SealedPersistence(FilePersistence):
         """Return the hash of what makes a job's outputs; see the module."""
         if job not in self._recipes:
             makers = self._makers(job)
-            outside = set(job.input) - set(makers)
+            outside = [file for file in job.input if file not in makers]
             inputs = [(file, self._recipe(maker)) for file, maker in makers.items()]
             # Not the rule's name, which is another one where this workflow is a module.
             parts = [
@@ -210,7 +210,7 @@ class SealedPersistence(FilePersistence):
                 [_without_paths(text, outside) for text in self._params(job)],
                 job.rule.shellcmd,
                 sorted(inputs),
-                sorted((Path(file).name, content(file, LARGE)) for file in outside),
+                [(Path(file).name, content(file, LARGE)) for file in outside],  # in this order
             ]
             self._recipes[job] = hashlib.sha256(json.dumps(parts).encode()).hexdigest()
         return self._recipes[job]
@@ -254,9 +254,9 @@ def has_seals(job: Any) -> bool:
 
 
 def _without_paths(settings: str, files: Iterable[str]) -> str:
-    """Return settings, as JSON, without the paths of files and of the folders that they lie in."""
+    """Return settings, as JSON, with no paths of files and of the folders that they lie in."""
     for path in {place for file in files for place in (file, str(Path(file).parent))}:
-        settings = settings.replace(json.dumps(path), '""')
+        settings = settings.replace(json.dumps(path), "path")  # unlike any string, without quotes
     return settings
 
 
