@@ -24,7 +24,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-import draws
 from measuring import REPOSITORY, report_tables
 from pisoft.config.base import Clamp
 from pisoft.config.evaluation import DrawSettings
@@ -38,6 +37,7 @@ from pisoft.statistics.orders import kendall_taus
 from pisoft.statistics.published import load_published
 from pisoft.store.parquet import OK
 from pisoft.workflow.commandline import run
+from run_cells import Cell, chosen_files, read_cell, run_parser
 
 READINGS: dict[str, tuple[str, ...]] = {
     "scope": ("content", "user_turn", "all_but_bos", "all"),
@@ -72,7 +72,7 @@ def step_numbers(row: Mapping[str, Any], power: int) -> list[float]:
     return [soft_ns([h0], ns, CLAMP)[0], soft_nc([h0], nc)[0], retained]
 
 
-def cell_rows(cell: draws.Cell, count: int) -> Iterator[dict[str, Any]]:
+def cell_rows(cell: Cell, count: int) -> Iterator[dict[str, Any]]:
     """Yield each step's numbers under every combination, by sample."""
     run_settings = cell.settings.evaluation.model_dump() | {"pi_grid": GRID, "draws": count}
     budget = token_budget(cell.settings.token_budget, cell.model.device)
@@ -143,8 +143,8 @@ def main(arguments: argparse.Namespace) -> None:
         folders = (arguments.run / "data/soft" / arguments.protocol).glob("*/*")
         arguments.methods = sorted({path.name for path in folders} & {*printed.index})
     frames = []
-    for path in draws.chosen_files(arguments):
-        cell = draws.read_cell(path, arguments)
+    for path in chosen_files(arguments):
+        cell = read_cell(path, arguments)
         print(cell.name, file=sys.stderr)
         method = path.relative_to(arguments.run / "data/soft" / arguments.protocol).parts[1]
         frames.append(pd.DataFrame(cell_rows(cell, arguments.draws)).assign(method=method))
@@ -157,7 +157,7 @@ def main(arguments: argparse.Namespace) -> None:
 
 def parser() -> argparse.ArgumentParser:
     """Return the command line."""
-    parser = draws.run_parser(__doc__, "combinations")
+    parser = run_parser(__doc__, "combinations")
     parser.add_argument("--draws", type=int, default=5, help="masks of each step and metric")
     return parser
 
