@@ -126,11 +126,7 @@ class Cluster:
 
         It then falls back on accounting, which this cluster has none of.
         """
-        (controller,) = (
-            process
-            for process in psutil.process_iter()
-            if process.name() == "slurmctld" and str(self.folder) in process.environ()["SLURM_CONF"]
-        )
+        controller = psutil.Process(int((self.folder / "slurmctld.pid").read_text()))
         failed = self.folder / "away"
         failed.unlink(missing_ok=True)
         controller.suspend()

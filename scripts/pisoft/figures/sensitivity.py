@@ -61,15 +61,15 @@ def plot(view: View) -> Figure:
             panel.plot(tau.value, line, "o", color=colour, markersize=5)
             of_one = "yes" if best.value else "no"
             panel.text(BESIDE, line, of_one if best.text else f"{100 * best.value:.0f} %", **beside)
-        rings = select(taus, metric=metric, dataset=datasets).dropna(subset="value")
-        lines = [names.index(name) + 0.25 for name in rings["part"]]
-        panel.plot(rings["value"], lines, "o", color=SINGLE, markersize=3, markerfacecolor="none")
+        single = select(taus, metric=metric, dataset=datasets).dropna(subset="value")
+        lines = [names.index(name) + 0.25 for name in single["part"]]
+        panel.plot(single["value"], lines, "o", color=SINGLE, markersize=3, markerfacecolor="none")
         panel.set_title(METRICS[metric].label.rstrip(" ↑"), fontsize="medium")
         panel.set_yticks(range(len(names)), [ALTERNATIVES[name] for name in names])
         panel.set_ylim(len(names) - 0.5, -1.5)
         panel.set_xlim(lowest - 0.05, 1.05)
-        meaning = "Kendall's τ-b with the run's order (1: same order)\n95 % interval over samples"
-        panel.set_xlabel(f"{meaning}; rings: single datasets" if datasets else meaning)
+        rings = "\nrings: single datasets" if datasets else ""
+        panel.set_xlabel(f"τ-b with the run's order (1: same)\n95 % interval over samples{rings}")
         panel.set_ylabel("")
 
     panels = {metric: partial(fill, metric=metric) for metric in AUC_METRICS}

@@ -56,14 +56,13 @@ def patient_with_slurm() -> bool:
     for, and waits for ever. An answer without any job has it keep them all and ask again.
 
     Returns:
-        Whether it will: an executor without :data:`QUERY` is left as it is.
+        Whether it will: without that executor, or its :data:`QUERY`, nothing changes.
     """
     executor = sys.modules.get(SLURM)
-    if executor is None or not hasattr(executor, QUERY):
-        if executor is not None:
-            logger.warning(
-                f"The executor for Slurm has no {QUERY}: if slurmctld is away, a run may hang"
-            )
+    if executor is None:
+        return False
+    if not hasattr(executor, QUERY):
+        logger.warning(f"Slurm's executor has no {QUERY}: while slurmctld is away, a run may hang")
         return False
     query = getattr(executor, QUERY)
 

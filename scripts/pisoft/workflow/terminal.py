@@ -111,16 +111,17 @@ class JobLines(logging.Handler):
                     line = self._line(number, job, said.done, total)
                     self._show(_record(line, quietness=Quietness.PROGRESS))
                 self.ended.clear()
-            case event if event not in OMITTED_EVENTS and not _begins(record, *OMITTED_TEXTS):
-                logs = list(map(Path, said.log)) if event == "job_error" else []
-                if event == "job_error":
-                    self.running.pop(said.jobid, None)
-                    # Snakemake shows none behind an empty one, as a job has that Slurm has killed.
-                    said.log = [str(log) for log in logs if log.is_file() and log.stat().st_size]
+            case "job_error":
+                logs = [Path(log) for log in said.log]
+                self.running.pop(said.jobid, None)
+                # Snakemake shows none behind an empty one, as a job has that Slurm has killed.
+                said.log = [str(log) for log in logs if log.is_file() and log.stat().st_size]
                 self._show(record)
                 if logs and disk_is_full(logs[0]):
                     full = f"The disk is full: {logs[0]} cannot be written"
                     self._show(_record(full, levelno=logging.ERROR))
+            case event if event not in OMITTED_EVENTS and not _begins(record, *OMITTED_TEXTS):
+                self._show(record)
                 if _begins(record, NOTHING):
                     self._show(_record(self.ending()))
 

@@ -1,4 +1,4 @@
-"""Rounds of Snakemake's scheduler do not grow in number with the jobs that have ended."""
+"""Rounds of Snakemake's scheduler do not grow in number; Slurm may be away for a while."""
 
 from __future__ import annotations
 
