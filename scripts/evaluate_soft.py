@@ -34,7 +34,7 @@ def main(arguments: argparse.Namespace) -> None:
         for prompt in prompts[slice(*(settings.rows or (None,)))]
     ]
     in_blocks = blocks(samples, settings.block_size)
-    steps = evaluations_of_cell(model, in_blocks, evaluation, settings.seed)
+    steps = evaluations_of_cell(model, in_blocks, evaluation, settings.seed, settings.first_place)
     budget = token_budget(settings.token_budget, model.device)
     perturber = Perturber(model, budget, settings.protocol, evaluation.operator)
     half = max(1, budget // 2)

@@ -19,12 +19,13 @@ from pisoft.config.base import (
     Strict,
 )
 
-Preset = Literal["paper", "efficient"]
+Preset = Literal["paper", "efficient", "sparse"]
 
 # What a preset says about keys that are not given.
 PRESETS: dict[str, dict[str, Any]] = {
     "paper": {"sampler": "iid", "draws": 15},
     "efficient": {"sampler": "latin", "draws": 1},
+    "sparse": {"sampler": "latin", "draws": 1, "pi_per_step": 2},
 }
 
 # Where Soft-NS is clamped at 0, in words.
@@ -86,6 +87,9 @@ class DrawSettings(ScoreSettings):
         tuple(round(0.05 * k, 2) for k in range(1, 20)), min_length=2
     )
     """Target retaining probabilities, increasing, each in (0, 1)."""
+    pi_per_step: int | None = Field(None, gt=0)
+    """Measure each step at so many retaining probabilities of `pi_grid`, spread evenly over the
+    grid and over the steps of a dataset; null: at all of them. Means over samples stay unbiased."""
     sampler: Sampler = "iid"
     """Masks are independent (`iid`), stratified over draws and retaining probabilities for a
     smaller variance (`latin`), or keep exactly round(π·m) of m tokens (`count`, a different
@@ -110,6 +114,16 @@ class DrawSettings(ScoreSettings):
                 f"a budget of draws needs at least {SMALLEST_BUDGET_GRID} retaining probabilities "
                 f"in pi_grid, got {list(self.pi_grid)}"
             )
+        if self.pi_per_step is not None and self.pi_per_step > len(self.pi_grid):
+            raise ValueError(
+                f"pi_per_step: {self.pi_per_step} is more than the {len(self.pi_grid)} retaining "
+                "probabilities of pi_grid"
+            )
+        if self.pi_per_step is not None and isinstance(self.draws, DrawBudget):
+            raise ValueError(
+                "pi_per_step is not allowed where draws is a budget, whose error needs every "
+                "retaining probability of a step; give a number of draws"
+            )
         for key, value, does in (("sampler", "count", "counts"), ("operator", "hide", "hides")):
             if getattr(self, key) == value and self.mask != "token":
                 raise ValueError(
@@ -128,8 +142,9 @@ class EvaluationSettings(DrawSettings):
     """The faithfulness metrics."""
 
     preset: Preset = "paper"
-    """Defaults of `sampler` and `draws`: iid and 15 (`paper`), or latin and 1 (`efficient`), which
-    estimate the same numbers."""
+    """Defaults of `sampler`, `draws` and `pi_per_step`, which estimate the same numbers: iid and 15
+    (`paper`), latin and 1 (`efficient`), or the latter at 2 of the retaining probabilities
+    (`sparse`: more records for the same time)."""
     clamp: Clamp = "draw"
     """Soft-NS is clamped at 0 in every draw (`draw`; paper, Eq. 4), in the mean of a step's draws
     (`mean`, which depends on their number), or nowhere (`none`)."""

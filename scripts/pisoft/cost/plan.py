@@ -186,7 +186,8 @@ class _Model:
 
     def _evaluated(self, part: str, lengths: Lengths, draws: int) -> float:
         """Return the tokens of a soft evaluation, with the steps that half precision repeats."""
-        grid = len(self._config.run_file.evaluation.pi_grid)
+        evaluation = self._config.run_file.evaluation
+        grid = evaluation.pi_per_step or len(evaluation.pi_grid)
         tokens = lengths.total(partial(soft_tokens, grid=grid, draws=draws))
         if self._entry.dtype not in HALF or not lengths.samples:
             return tokens

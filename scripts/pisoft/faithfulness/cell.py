@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import count
 from typing import Any
 
 from pisoft.config.evaluation import DrawBudget, DrawSettings
@@ -22,11 +23,23 @@ Sample = tuple[Row, Row, Sequence[Row]]
 
 
 def evaluations_of_cell(
-    model: LanguageModel, blocks: Iterable[Iterable[Sample]], settings: DrawSettings, seed: int
+    model: LanguageModel,
+    blocks: Iterable[Iterable[Sample]],
+    settings: DrawSettings,
+    seed: int,
+    first_place: int = 0,
 ) -> list[list[StepEvaluation]]:
-    """Return the evaluations of every block of samples; see :func:`evaluations_of_sample`."""
+    """Return the evaluations of every block of samples; see :func:`evaluations_of_sample`.
+
+    The first sample has the place `first_place` in its dataset.
+    """
+    places = count(first_place)
     return [
-        [step for sample in block for step in evaluations_of_sample(model, *sample, settings, seed)]
+        [
+            step
+            for sample in block
+            for step in evaluations_of_sample(model, *sample, settings, seed, next(places))
+        ]
         for block in blocks
     ]
 
@@ -38,6 +51,7 @@ def evaluations_of_sample(
     attributions: Sequence[Row],
     settings: DrawSettings,
     seed: int,
+    place: int = 0,
 ) -> list[StepEvaluation]:
     """Return an evaluation for every evaluated step of a sample, nothing measured yet.
 
@@ -46,6 +60,7 @@ def evaluations_of_sample(
         prompt, generation: rows of contracts `prompts` and `generations`.
         attributions: the sample's rows of contract `attributions`.
         settings, seed: as for :class:`StepEvaluation`.
+        place: of the sample in its dataset.
 
     Raises:
         BenchmarkError: no attribution, or a token id outside the vocabulary.
@@ -56,11 +71,12 @@ def evaluations_of_sample(
     positions = perturbable_positions(prompt, settings.scope)
     target_ids = dict(zip(generation["steps"], generation["target_ids"], strict=True))
     evaluations = []
-    for row in evaluated(attributions, settings):
+    for index, row in enumerate(evaluated(attributions, settings)):
         read = [*prompt["input_ids"], *generation["output_ids"][: row["step"]]]
         model.check_ids(read, name)
         target = PerturbationTarget(read, positions, target_ids.get(row["step"], 0), name)
-        evaluations.append(StepEvaluation(row, target, settings, seed, model.width))
+        step = StepEvaluation(row, target, settings, seed, model.width, (place, index))
+        evaluations.append(step)
     return evaluations
 
 

@@ -24,6 +24,7 @@ PiIndex = int | str
 
 
 DECIMALS = 9  # π·m is rounded to before halves are, so that 0.29 · 50 is 14.5
+GOLDEN_RATIO, SILVER_RATIO = (np.sqrt(5) - 1) / 2, np.sqrt(2) - 1  # fractional parts
 WHOLE = 1e-9  # of a mean over tokens: a sum so near to a whole number is that number
 
 
@@ -177,6 +178,27 @@ def calibrated_means(sampler: Sampler, pi: np.ndarray, tokens: int) -> np.ndarra
         return pi
     halves_up = np.floor(np.round(pi * tokens, DECIMALS) + 0.5)
     return np.clip(halves_up, 1, tokens - 1) / tokens
+
+
+def measured_pi(grid_size: int, count: int | None, seed: int, place: tuple[int, int]) -> np.ndarray:
+    """Return which retaining probabilities of the grid are measured of a step, rising indices.
+
+    They are a systematic sample of the grid, whose start moves from step to step by irrational
+    parts of a stride: each π is measured of nearly the same share of steps, also of the first few.
+    The seed alone decides over the first start, so the sample is the same for all methods.
+
+    Args:
+        grid_size: number of retaining probabilities, P.
+        count: how many of them are measured; None: all.
+        seed: of the run.
+        place: of the sample in its dataset, and of the step among those of its sample.
+    """
+    if count is None:
+        return np.arange(grid_size)
+    first = keyed_generator(seed, "measured pi").random()
+    start = (first + place[0] * GOLDEN_RATIO + place[1] * SILVER_RATIO) % 1.0
+    chosen = np.floor((np.arange(count) + start) * grid_size / count).astype(int)
+    return np.minimum(chosen, grid_size - 1)
 
 
 def masks_of(

@@ -17,7 +17,7 @@ import torch
 
 from pisoft.config.evaluation import DrawSettings
 from pisoft.faithfulness.calibration import calibrate, retaining_probabilities
-from pisoft.faithfulness.masks import calibrated_means, kept_tokens, masks_of
+from pisoft.faithfulness.masks import calibrated_means, kept_tokens, masks_of, measured_pi
 from pisoft.faithfulness.perturbation import (
     MEASURES,
     Perturbations,
@@ -50,6 +50,8 @@ class StepEvaluation:
         settings: scope, normalisation, π grid, sampler, draws.
         seed: seed of the masks.
         width: embedding width of the model, d.
+        place: of the step among those of its dataset; with `pi_per_step`, it decides which
+            retaining probabilities are measured.
     """
 
     def __init__(
@@ -59,11 +61,14 @@ class StepEvaluation:
         settings: DrawSettings,
         seed: int,
         width: int,
+        place: tuple[int, int] = (0, 0),
     ) -> None:
         self.sample_id = attribution["sample_id"]
         self.step = attribution["step"]
         self.target = target
         self.grid = settings.pi_grid
+        chosen = measured_pi(len(self.grid), settings.pi_per_step, seed, place)
+        self._lines = [0, *(1 + chosen)]  # the original metrics, and the measured π
         self._settings = settings
         self._key = (seed, self.sample_id, self.step)
         self._width = width if settings.mask == "element" else 1
@@ -106,7 +111,7 @@ class StepEvaluation:
             return True
 
         attempt(measure)  # widening the weights may be what does not fit
-        distances = [measured[..., 0] for measured in again._measured.values()]
+        distances = [measured[self._lines, :, 0] for measured in again._measured.values()]
         if np.isfinite(again.h0) and np.isfinite(distances).all():
             self._in_float32 = again
 
@@ -123,7 +128,7 @@ class StepEvaluation:
         wanted = [
             (metric, line, draw)
             for metric in METRICS
-            for line in range(1 + len(self.grid))
+            for line in self._lines
             for draw in draws[metric]
         ]
         # Not kept from call to call: for all steps of a large cell they would fill the memory.
@@ -158,11 +163,12 @@ class StepEvaluation:
             return
         if self._is_new:
             (self.h0, self._identity), measured = measured[:BASELINES, 0], measured[BASELINES:]
-        lines = 1 + len(self.grid)
         first = 0
         for metric in METRICS:
-            last = first + lines * len(draws[metric])
-            new = measured[first:last].reshape(lines, -1, len(MEASURES))
+            last = first + len(self._lines) * len(draws[metric])
+            shape = (1 + len(self.grid), len(draws[metric]), len(MEASURES))
+            new = np.full(shape, np.nan, dtype=np.float32)
+            new[self._lines] = measured[first:last].reshape(len(self._lines), -1, len(MEASURES))
             self._measured[metric] = np.concatenate([self._measured[metric], new], axis=1)
             first = last
         if not np.isfinite([self.h0, self._identity]).all():
@@ -171,7 +177,10 @@ class StepEvaluation:
             self.status = DEGENERATE_BASELINE
 
     def curves(self, metric: str) -> np.ndarray:
-        """Return the metric at every π by every single draw, not clamped, (P, K)."""
+        """Return the metric at every π by every single draw, not clamped, (P, K).
+
+        NaN where it is not measured.
+        """
         distances = self._measured[metric][1:, :, 0].astype(np.float64)
         return (self.h0 - distances if metric == "ns" else distances) / self.h0
 
@@ -184,7 +193,10 @@ class StepEvaluation:
         return bool(np.isnan(self.h0))
 
     def _row(self, line: int, pi: float | None) -> dict[str, Any]:
-        """Return the row of one π; a step that failed carries its status and no numbers."""
+        """Return the row of one π; a step that failed carries its status and no numbers.
+
+        One of a π that is not measured has its calibration alone.
+        """
         row = {
             "sample_id": self.sample_id,
             "step": self.step,
@@ -202,8 +214,7 @@ class StepEvaluation:
         measured = {metric: self._measured[metric][line] for metric in METRICS}  # (K, 3)
         finite = all(np.isfinite(values[:, 0]).all() for values in measured.values())
         solved = self._calibration
-        return {
-            **row,
+        row |= {
             "alpha": 1.0 if pi is None else float(solved.alpha[line - 1]),
             "achieved": float(self._scores.mean())
             if pi is None
@@ -211,6 +222,11 @@ class StepEvaluation:
             "feasible": True if pi is None else bool(solved.feasible[line - 1]),
             "floored": solved.floored,
             "ceiled": solved.ceiled,
+        }
+        if line not in self._lines:
+            return row
+        return {
+            **row,
             **self._noise(line),
             **{
                 f"{metric}_{name}s": values[:, column].tolist()

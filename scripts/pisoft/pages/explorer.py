@@ -141,7 +141,10 @@ def _samples(model: str, dataset: str, files: PathsByKind, settings: ExplorerJob
         sample_id: _steps(group, alphas)
         for sample_id, group in groupby(scores, key=lambda step: step.prompt["sample_id"])
     }
-    measured = _measured(files, model, dataset, shown)
+    # With some π alone, the soft metrics of a single sample say little.
+    left_out = ("soft_samples", "soft_sample_curves") if settings.pi_per_step else ()
+    told = {kind: paths for kind, paths in files.items() if kind not in left_out}
+    measured = _measured(told, model, dataset, shown)
     samples = [
         {
             "id": name,

@@ -72,11 +72,13 @@ class Areas(NamedTuple):
             there is no such alternative. That of the ratio of means is the ratio's numerator.
         h0: the ratio's denominator, mean over each sample's steps.
         draws: how many there are, by metric.
+        whole: whether each step is measured at every π.
     """
 
     values: pd.DataFrame
     h0: pd.Series
     draws: dict[str, int]
+    whole: bool = True
 
 
 Methods = Mapping[str, Areas]
@@ -100,6 +102,7 @@ def sample_areas(path: Path, minimum_h0: float, clamp: Clamp) -> Areas:
         pd.DataFrame(areas, steps.ok).reindex(steps.status.index, columns=columns),
         pd.Series(steps.mean(steps.h0[:, 0]), steps.ok).reindex(steps.status.index),
         {metric: steps.draws[f"{metric}_distances"].shape[-1] for metric in METRICS},
+        bool(steps.measured.all()),
     )
 
 
@@ -155,6 +158,8 @@ def alternative_samples(
         parts[metric, HALF_SAMPLES, half].iloc[left_out] = np.nan
     draws = max(of.draws[metric] for of in methods.values())
     missing = _missing(draws, with_value.size, settings.clamp)
+    if not all(of.whole for of in methods.values()):
+        missing[MEDIAN] = "a step is measured at some retaining probabilities only"
     denominators = {
         key: h0 if RATIO_OF_MEANS in key else part.notna() for key, part in parts.items()
     }
@@ -187,12 +192,13 @@ def _areas(metric: str, steps: Steps, clamp: Clamp) -> dict[str, np.ndarray]:
     }
     if metric == "ns":
         curves |= {name: soft_ns(h0, distances, other) for name, other in OF_CLAMPS.items()}
+    curves = {name: steps.completed(of_steps) for name, of_steps in curves.items()}
     areas = {name: auc(grid, of_steps) for name, of_steps in curves.items()}
-    areas["whole_range"] = auc_full(grid, curve, f"pi_soft_{metric}")
+    areas["whole_range"] = auc_full(grid, curves[RUN], f"pi_soft_{metric}")
     parts = {LOW: grid <= LOW_PI, EVERY_SECOND: np.arange(grid.size) % 2 == 0}
     for name, part in parts.items():
         if part.sum() > 1:
-            areas[name] = auc(grid[part], curve[:, part])
+            areas[name] = auc(grid[part], curves[RUN][:, part])
     return areas
 
 

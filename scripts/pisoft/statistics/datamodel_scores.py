@@ -29,7 +29,7 @@ below that of other random scores; given the count it is 0 on average, but scatt
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import compress
+from itertools import compress, product
 from pathlib import Path
 
 import numpy as np
@@ -123,7 +123,7 @@ def masks_and_changes(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return a step's masks, whether a token is kept, (N, m), and what they changed, (N,).
 
-    Those of Soft-NS come first, N = (1 + P) · (K of Soft-NS + K of Soft-NC).
+    Those of Soft-NS come first, N = (1 + P) · (K of Soft-NS + K of Soft-NC), of the measured π.
 
     Raises:
         BenchmarkError: there are no draws of this step, or they were made with other scores.
@@ -140,8 +140,9 @@ def masks_and_changes(
         )
     m, key = step.perturbable.size, (settings.sampler, settings.seed, sample_id, step.step)
     drawn = masks_of(*key, (m, 1), alpha.size, settings.most_draws)
-    ns, nc = (draws.draws[name][line] for name in CHANGES)  # (1 + P, K) each
-    every = np.ndindex(len(ns), max(ns.shape[1], nc.shape[1]))
+    measured = np.flatnonzero(draws.measured[line]).tolist()
+    ns, nc = (draws.draws[name][line, measured] for name in CHANGES)  # (1 + P, K) each
+    every = product(measured, range(max(ns.shape[1], nc.shape[1])))
     kept = [kept_tokens(drawn, probabilities, pi, draw)[:, 0] for pi, draw in every]
     of_ns = np.reshape(kept, (len(ns), -1, m))
     of_nc = ~of_ns

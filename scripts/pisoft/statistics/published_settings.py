@@ -97,6 +97,7 @@ SETTINGS: Mapping[str, Setting] = {
     "evaluation.pi_grid": Setting(
         tuple(round(0.05 * k, 2) for k in range(1, 20)), METRICS, metrics=CURVES
     ),
+    "evaluation.pi_per_step": Setting(None, METRICS, None, metrics=CURVES),
     # No mask of Eq. 1 has the law of `count`.
     "evaluation.sampler": Setting("iid", "Eq. 1", ("latin",), metrics=SOFT),
     "evaluation.operator": Setting("zero", "Eq. 1", metrics=SOFT),

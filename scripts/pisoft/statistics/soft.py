@@ -8,7 +8,9 @@ Per row of a `soft` file (sample, step, π), with H₀ the distance of the zero 
 - soft_nc = mean of nc_distances / H₀
 
 A sample's value is the mean over its steps that count (:mod:`pisoft.statistics.soft_files`); a
-sample without one has no value, and the status of its first failing row.
+sample without one has no value, and the status of its first failing row. Where a step is measured
+at some π only, curves are completed first (:meth:`Steps.completed`): means over samples estimate
+the same, but the value of a single sample says little.
 
 The numerators of the ratios, H₀ − mean of ns_distances and mean of nc_distances, are kept for
 ratios of means over samples: where H₀ is small, a sample's own ratio says little and can rule a
@@ -126,8 +128,9 @@ def metric_of(metric: str, h0: np.ndarray, distances: np.ndarray, clamp: Clamp) 
 def _sample_curves(steps: Steps, clamp: Clamp) -> dict[str, np.ndarray]:
     """Return Soft-NS and Soft-NC of each sample, original and at every π, (S, 1 + P)."""
     return {
-        metric: steps.mean(metric_of(metric, steps.h0, steps.draws[f"{metric}_distances"], clamp))
+        metric: steps.mean(steps.completed(metric_of(metric, steps.h0, draws, clamp)))
         for metric in METRICS
+        for draws in [steps.draws[f"{metric}_distances"]]
     }
 
 
@@ -152,7 +155,7 @@ def _sample_metrics(steps: Steps, curves: Mapping[str, np.ndarray], clamp: Clamp
         numerators = distances.mean(axis=-1)
         if metric == "ns":
             numerators = h0 - numerators
-            unclamped = steps.mean(numerators / h0)
+            unclamped = steps.mean(steps.completed(numerators / h0))
             metrics["soft_ns_unclamped"] = unclamped[:, 0]
             metrics["auc_pi_soft_ns_unclamped"] = auc(grid, unclamped[:, 1:])
         metrics[f"soft_{metric}"], values = curve[:, 0], curve[:, 1:]
@@ -160,7 +163,9 @@ def _sample_metrics(steps: Steps, curves: Mapping[str, np.ndarray], clamp: Clamp
         metrics[f"auc_full_pi_soft_{metric}"] = auc_full(grid, values, f"pi_soft_{metric}")
         if low.sum() > 1:  # else the grid has no such part, and the column stays empty
             metrics[f"auc_low_pi_soft_{metric}"] = auc(grid[low], values[:, low])
-        metrics[f"auc_numerator_{metric}"] = auc(grid, steps.mean(numerators)[:, 1:])
+        metrics[f"auc_numerator_{metric}"] = auc(
+            grid, steps.mean(steps.completed(numerators))[:, 1:]
+        )
         variances, _ = area_variance(distances[:, 1:] / h0[..., None], grid)
         metrics[f"monte_carlo_{metric}"] = steps.mean(variances) / counts
     if noise:
@@ -178,15 +183,16 @@ def _noise(steps: Steps, clamp: Clamp) -> dict[str, np.ndarray]:
     if np.isnan(h0_noise).all():
         return {}
     of_draws = np.concatenate([numbers["ns_noise"], numbers["nc_noise"]], axis=1)
-    noise = {"noise_distance": np.abs(of_draws).mean(axis=1), "noise_h0": h0_noise[:, 0]}
+    sizes = pd.DataFrame(np.abs(of_draws)).mean(axis=1).to_numpy()  # of the measured π
+    noise = {"noise_distance": sizes, "noise_h0": h0_noise[:, 0]}
+    measured = steps.measured[:, 1:]
     for metric in METRICS:
         first = steps.draws[f"{metric}_distances"][:, 1:, :1]
         single = first - numbers[f"{metric}_noise"][:, 1:, None]  # in float32
-        areas, of_single = (
-            auc(steps.grid, metric_of(metric, h0, distances, clamp))
-            for h0, distances in ((steps.h0, first), (steps.h0 - h0_noise, single))
-        )
-        noise[f"noise_auc_{metric}"] = areas - of_single
+        changes = metric_of(metric, steps.h0, first, clamp)
+        changes = changes - metric_of(metric, steps.h0 - h0_noise, single, clamp)
+        changes = np.where(measured, changes, 0.0) / measured.mean()
+        noise[f"noise_auc_{metric}"] = auc(steps.grid, changes)
     return noise
 
 

@@ -35,8 +35,9 @@ class Steps:
         line: position of each step, by `sample_id` and `step`.
         failed: the first status that is not ok of all other steps, by `sample_id` and `step`.
         grid: retaining probabilities, (P,).
+        measured: whether there are draws, (G, 1 + P); of every step at equally many π.
         numbers: numbers by column, (G, 1 + P).
-        draws: numbers of each draw by column, (G, 1 + P, K).
+        draws: numbers of each draw by column, (G, 1 + P, K); NaN where not measured.
     """
 
     status: pd.Series
@@ -44,6 +45,7 @@ class Steps:
     line: dict[tuple[str, int], int]
     failed: dict[tuple[str, int], str]
     grid: np.ndarray
+    measured: np.ndarray
     numbers: dict[str, np.ndarray]
     draws: dict[str, np.ndarray]
 
@@ -61,6 +63,35 @@ class Steps:
         """Return means over the steps of each sample with one, (S, …), of values (G, …)."""
         means = pd.DataFrame(values).groupby(self.sample).mean().to_numpy()
         return means.reshape(-1, *values.shape[1:])
+
+    def completed(self, curves: np.ndarray) -> np.ndarray:
+        """Complete curves that are measured at some π only; their means stay unbiased.
+
+        With m the mean over samples at one π, of those measured there, and f the share of π at
+        which a step is measured, the completed values are m + c (v − m) / f where v is measured and
+        m elsewhere (the difference estimator of survey sampling, Särndal et al. 1992, section 6.3);
+        c² = n / (n − 1) for the n steps measured there, as m is their mean.
+        So their mean is m, their variance is that of m, and an area under completed curves is the
+        area under the mean curve, on average. Where no step is measured, m is interpolated.
+
+        Args:
+            curves: values of each step, (G, 1 + P) or (G, P); NaN where not measured.
+        """
+        if self.measured.all():
+            return curves
+        if curves.shape[1] > self.grid.size:  # the original metrics are measured of every step
+            completed = self.completed(curves[:, 1:])
+            return np.concatenate([curves[:, :1], completed], axis=1)
+        measured = self.measured[:, 1:]
+        steps = np.bincount(self.sample)[self.sample][:, None]  # of each step's sample
+        weights = measured / steps
+        total = weights.sum(axis=0)
+        at = total > 0
+        means = (weights * np.where(measured, curves, 0.0)).sum(axis=0)[at] / total[at]
+        mean = np.interp(self.grid, self.grid[at], means)
+        counts = measured.sum(axis=0)
+        freedom = np.sqrt(counts / np.maximum(counts - 1, 1))
+        return mean + np.where(measured, freedom * (curves - mean) / measured.mean(), 0.0)
 
 
 def read_soft(path: Path, minimum_h0: float, further: Sequence[str] = ()) -> Steps:
@@ -91,7 +122,8 @@ def usable_steps(
         if not np.isfinite(steps.numbers[name]).all():
             raise BenchmarkError(f"{path}: an ok row has no finite value for '{name}'; {REPAIR}")
     for name, draws in steps.draws.items():
-        if not (np.isfinite(draws) & (draws >= 0)).all():
+        of_measured = draws[steps.measured]
+        if not (np.isfinite(of_measured) & (of_measured >= 0)).all():
             raise BenchmarkError(f"{path}: an ok row's '{name}' are no distances; {REPAIR}")
     return steps
 
@@ -129,20 +161,27 @@ def whole_steps(
     status[first["sample"]] = OK
     shape = (len(first), line.size)
     lists = measured.take(pa.array(kept.index))
+    present = lists.column(0).is_valid().to_numpy().reshape(shape)
+    if not present[:, 0].all() or np.unique(present[:, 1:].sum(axis=1)).size > 1:
+        raise BenchmarkError(f"{path}: an ok row has no '{lists.column_names[0]}'; {REPAIR}")
     return Steps(
         status.set_axis(identifiers),
         first["sample"].to_numpy(),
         {key: at for at, key in enumerate(zip(first["sample_id"], first["step"], strict=True))},
         failures.groupby(["sample_id", "step"])["status"].first().to_dict(),
         grid,
+        present,
         {name: kept[name].to_numpy().reshape(shape) for name in numbers},
-        {name: _by_draw(path, lists, name, shape) for name in measured.column_names},
+        {name: _by_draw(path, lists, name, present) for name in measured.column_names},
     )
 
 
-def _by_draw(path: Path, table: pa.Table, column: str, shape: tuple[int, int]) -> np.ndarray:
-    """Return the rows' lists in float64, (G, 1 + P, K); K is 1 if there is no row."""
-    lists = table.column(column)
+def _by_draw(path: Path, table: pa.Table, column: str, measured: np.ndarray) -> np.ndarray:
+    """Return the rows' lists in float64, (G, 1 + P, K); K is 1 if there is no row.
+
+    NaN where nothing is measured, (G, 1 + P).
+    """
+    lists = table.column(column).filter(pa.array(measured.ravel()))
     lengths = pc.fill_null(pc.list_value_length(lists), 0).unique().to_pylist() or [1]
     if 0 in lengths:
         raise BenchmarkError(f"{path}: an ok row has no '{column}'; {REPAIR}")
@@ -151,4 +190,6 @@ def _by_draw(path: Path, table: pa.Table, column: str, shape: tuple[int, int]) -
             f"{path}: an ok row has {min(lengths)} values in '{column}', another {max(lengths)}; "
             f"{REPAIR}"
         )
-    return pc.list_flatten(lists).to_numpy().astype(np.float64).reshape(*shape, lengths[0])
+    draws = np.full((*measured.shape, lengths[0]), np.nan)
+    draws[measured] = pc.list_flatten(lists).to_numpy().reshape(-1, lengths[0])
+    return draws

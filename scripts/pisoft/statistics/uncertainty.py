@@ -64,7 +64,8 @@ def summaries(files: Files, settings: UncertaintyJob) -> dict[str, Summary]:
             values = sample_matrix(rows, KEYS)
             failed = rows.assign(failed=rows["status"] != OK).groupby(KEYS)["failed"].sum()
             failed = failed.reindex(values.columns)
-            reported[dataset] = reported_samples(values, failed, clusters)
+            medians = settings.pi_per_step is None
+            reported[dataset] = reported_samples(values, failed, clusters, medians=medians)
             components += variance_components(values, dataset)
     ranked, tested = [], []
     for of_models in by_datasets(reported):
@@ -157,14 +158,18 @@ def read_samples(
 
 
 def reported_samples(
-    values: pd.DataFrame, failed: pd.Series, clusters: Mapping[str, str]
+    values: pd.DataFrame, failed: pd.Series, clusters: Mapping[str, str], *, medians: bool = True
 ) -> Samples:
-    """Return the samples of every reported metric of a dataset, from those of sample metrics."""
+    """Return the samples of every reported metric of a dataset, from those of sample metrics.
+
+    Metrics that are medians are left out unless `medians`.
+    """
     keys = values.columns.to_frame(index=False)
     chosen = pd.concat(
         [
             keys[keys["metric"] == metric.of].assign(metric=name, over=metric.over)
             for name, metric in METRICS.items()
+            if medians or not metric.median
         ]
     )
     columns = pd.MultiIndex.from_frame(chosen[KEYS])
@@ -173,9 +178,9 @@ def reported_samples(
     for metric, rows in chosen.groupby("over"):
         over = pd.MultiIndex.from_frame(rows[KEYS].assign(metric=metric))
         denominators[pd.MultiIndex.from_frame(rows[KEYS])] = values[over].to_numpy()
-    medians = [METRICS[name].median for name in chosen["metric"]]
+    is_median = [METRICS[name].median for name in chosen["metric"]]
     failed = failed.iloc[chosen.index].set_axis(columns)
-    return Samples(numerators, denominators, failed, medians, clusters)
+    return Samples(numerators, denominators, failed, is_median, clusters)
 
 
 def with_ranks(estimates: Estimates) -> pd.DataFrame:

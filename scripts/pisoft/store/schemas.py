@@ -113,7 +113,11 @@ RESULT = (
 def _draws(metric: str, masks: str) -> tuple[Column, ...]:
     """Return the columns with what was measured at each draw."""
     return (
-        _optional(f"{metric}_distances", _FLOATS, f"Hellinger distance of each draw, {masks}"),
+        _optional(
+            f"{metric}_distances",
+            _FLOATS,
+            f"Hellinger distance of each draw, {masks}; null: not measured at this π",
+        ),
         _optional(f"{metric}_total_variations", _FLOATS, "total variation distance of each draw"),
         _optional(
             f"{metric}_log_probability_changes",

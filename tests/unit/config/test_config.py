@@ -82,6 +82,7 @@ def test_the_unchanged_configuration_loads(load):
         ({}, "iid", 15, "draw"),
         ({"preset": "efficient"}, "latin", 1, "draw"),
         ({"preset": "efficient", "draws": 4, "clamp": "mean"}, "latin", 4, "mean"),
+        ({"preset": "sparse"}, "latin", 1, "draw"),
         (
             {"draws": {"target_half_width": 0.01}},
             "iid",
@@ -94,6 +95,19 @@ def test_a_preset_fills_in_what_is_not_given(load, given, sampler, draws, clamp)
     evaluation = load(evaluation=given).run_file.evaluation
     found = evaluation.model_dump()["draws"]
     assert (evaluation.sampler, found, evaluation.clamp) == (sampler, draws, clamp)
+    assert evaluation.pi_per_step == (2 if given.get("preset") == "sparse" else None)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"pi_per_step": 3, "pi_grid": [0.2, 0.8]}, "pi_per_step: 3 is more than the 2 retaining"),
+        ({"pi_per_step": 2, "draws": {"target_half_width": 0.1}}, "where draws is a budget"),
+    ],
+)
+def test_some_retaining_probabilities_are_refused_where_they_cannot_be(load, given, message):
+    with pytest.raises(BenchmarkError, match=message):
+        load(evaluation=given)
 
 
 def test_a_restricted_model_has_the_cells_that_are_left(load):

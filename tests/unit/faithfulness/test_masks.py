@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import binomtest, kstest
 
 from pisoft.faithfulness.calibration import calibrate, clip_scores
-from pisoft.faithfulness.masks import ORIGINAL, calibrated_means, masks_of
+from pisoft.faithfulness.masks import ORIGINAL, calibrated_means, masks_of, measured_pi
 
 GRID, DRAWS = 5, 4
 
@@ -21,6 +21,23 @@ def over_samples(sampler, tokens, count, index=2):
     """Return the first two draws of many samples, (2, samples, tokens)."""
     found = [drawn(sampler, (1, str(k), 0), index, tokens) for k in range(count)]
     return np.stack(found)[:, :2].transpose(1, 0, 2)
+
+
+@pytest.mark.parametrize("count", [1, 2, 5, 19])
+def test_each_retaining_probability_is_measured_of_as_many_steps_as_any_other(count):
+    places = [(sample, step) for sample in range(50) for step in range(3)]
+    for seed in range(3):
+        chosen = np.array([measured_pi(19, count, seed, place) for place in places])
+        assert (np.diff(chosen, axis=1) > 0).all(), "a π twice"
+        for first in (20, len(places)):  # already of the first steps
+            share = np.bincount(chosen[:first].ravel(), minlength=19) / first
+            np.testing.assert_allclose(share, count / 19, atol=4 / first)
+
+
+def test_any_retaining_probability_may_be_the_first_of_a_seed():
+    chosen = [measured_pi(19, 2, seed, (0, 0)) for seed in range(2000)]
+    share = np.bincount(np.ravel(chosen), minlength=19) / len(chosen)
+    np.testing.assert_allclose(share, 2 / 19, atol=4 * np.sqrt(2 / 19 / len(chosen)))
 
 
 @pytest.mark.parametrize("sampler", ["iid", "latin"])

@@ -201,6 +201,22 @@ def several_cases():
     ]
 
 
+def test_a_part_of_the_retaining_probabilities_has_the_draws_that_all_have():
+    model, _ = twins("llama-gqa")
+    some = SETTINGS.model_copy(update={"pi_per_step": 1})
+    whole, part = (evaluated(model, several_cases(), chosen) for chosen in (SETTINGS, some))
+    for all_rows, rows in zip(whole, part, strict=True):
+        measured = [row["ns_distances"] is not None for row in rows]
+        assert measured[0], "the original metrics are measured of every step"
+        assert sum(measured[1:]) == 1
+        for row, other, is_measured in zip(rows, all_rows, measured, strict=True):
+            assert (row["alpha"], row["status"]) == (other["alpha"], "ok")
+            if is_measured:
+                assert row["nc_distances"] == pytest.approx(other["nc_distances"], abs=1e-5)
+            else:
+                assert row["nc_log_probability_changes"] is None
+
+
 @pytest.mark.parametrize("dtype", one_quick([torch.bfloat16, torch.float32]))
 def test_batches_change_draws_by_no_more_than_rounding(dtype):
     model, _ = twins("llama-gqa", dtype)

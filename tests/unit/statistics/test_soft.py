@@ -4,15 +4,28 @@ import itertools
 import math
 import random
 import statistics
+from collections import Counter
 
 import numpy as np
 import pandas as pd
 import pytest
 
 from helpers import script_runs
-from helpers.soft_files import CELL, GRID, MINIMUM_H0, STATISTICS, soft_row, soft_rows, write_soft
+from helpers.soft_files import (
+    CELL,
+    GRID,
+    MINIMUM_H0,
+    PER_DRAW,
+    STATISTICS,
+    soft_row,
+    soft_rows,
+    write_soft,
+)
 from pisoft.errors import BenchmarkError
+from pisoft.faithfulness.curves import auc
+from pisoft.faithfulness.masks import measured_pi
 from pisoft.statistics.soft import NOISE_METRICS, SAMPLE_METRICS, summarise
+from pisoft.statistics.soft_files import Steps
 from pisoft.store.parquet import read_provenance, read_rows
 
 
@@ -318,3 +331,60 @@ def test_the_script_summarises_soft_files(tmp_path):
         means = curves[curves["metric"] == metric].sort_values("position")["value"]
         assert np.mean(own["values"].tolist(), axis=0) == pytest.approx(means)
     assert read_provenance(made["curves"])["settings"] == STATISTICS
+
+
+def with_part_of_the_grid(rows, count, seed, places):
+    """Rows of which only some π are measured, as an evaluation leaves them."""
+    kept = []
+    for row in rows:
+        chosen = measured_pi(len(GRID), count, seed, places[row["sample_id"], row["step"]])
+        if row["pi"] is None or GRID.index(row["pi"]) in chosen:
+            kept.append(row)
+        else:
+            kept.append(row | dict.fromkeys(PER_DRAW))
+    return kept
+
+
+def test_areas_of_part_of_the_grid_are_on_average_the_area_under_the_mean_curve(tmp_path):
+    rows = soft_rows({"a": 2, "b": 1, "c": 1, "d": 2, "e": 1})
+    keys = dict.fromkeys((row["sample_id"], row["step"]) for row in rows)
+    places = {key: (number, 0) for number, key in enumerate(keys)}
+    part = with_part_of_the_grid(rows, 2, 3, places)
+    values, _, curves = summarised(tmp_path, part)
+    steps = Counter(sample for sample, _ in keys)
+    means = []
+    for pi in GRID:
+        measured = [row for row in part if row["pi"] == pi and row["nc_distances"] is not None]
+        weights = [1 / steps[row["sample_id"]] for row in measured]  # a sample counts once
+        of_rows = [value(row, "nc") for row in measured]
+        means.append(np.average(of_rows, weights=weights))
+    found = [row["value"] for row in curves if row["metric"] == "pi_soft_nc"]
+    assert found == pytest.approx(means)
+    of_samples = [values[sample, "auc_pi_soft_nc"] for sample in "abcde"]
+    assert statistics.fmean(of_samples) == pytest.approx(area(list(zip(GRID, means, strict=True))))
+
+
+def test_means_of_part_of_the_grid_are_unbiased_and_their_intervals_cover(tmp_path):
+    """Curves that rise in π and differ between samples; the truth is the mean of all samples."""
+    generator = np.random.default_rng(5)
+    grid = np.linspace(0.05, 0.95, 19)
+    size, sample_size, runs = 4000, 60, 300
+    level, slope = generator.normal(0.1, 0.05, size), generator.gamma(4, 0.2, size)
+    curves = level[:, None] + slope[:, None] * grid**1.5 + generator.normal(0, 0.1, (size, 19))
+    truth = auc(grid, curves.mean(axis=0))
+    errors, covered = [], []
+    for seed in range(runs):
+        chosen = generator.choice(size, sample_size, replace=False)
+        measured = np.zeros((sample_size, 20), dtype=bool)
+        measured[:, 0] = True
+        for place in range(sample_size):
+            measured[place, 1 + measured_pi(19, 2, seed, (place, 0))] = True
+        steps = Steps(pd.Series(), np.arange(sample_size), {}, {}, grid, measured, {}, {})
+        seen = np.where(measured[:, 1:], curves[chosen], np.nan)
+        areas = auc(grid, steps.completed(seen))
+        error = areas.mean() - truth
+        errors.append(error)
+        half_width = 2.0 * areas.std(ddof=1) / np.sqrt(sample_size)
+        covered.append(abs(error) < half_width)
+    assert abs(np.mean(errors)) < 3 * np.std(errors) / np.sqrt(runs)
+    assert np.mean(covered) > 0.91

@@ -102,3 +102,4 @@ class ExplorerJob(ScoreSettings, LabelSettings, of="run_file.evaluation"):
     targets: Targets
     score_floor: float
     pi_grid: tuple[float, ...]
+    pi_per_step: int | None = None

@@ -110,6 +110,8 @@ class UncertaintyJob(ResamplingJob):
 
     datasets: Annotated[tuple[str, ...], At(lambda config: list(config.datasets))]
     equivalence_margin: EquivalenceMargin
+    # With some, samples have no AUC of their own of which a median could be taken.
+    pi_per_step: Annotated[int | None, At("run_file.evaluation.pi_per_step")] = None
 
 
 def _permuted(config: Config) -> dict[str, str]:
