@@ -22,10 +22,10 @@ import numpy as np
 import pandas as pd
 
 from pisoft.config.jobs.summaries import ResamplingJob
-from pisoft.statistics.estimates import estimate_rows
+from pisoft.statistics.estimates import estimate_cells
 from pisoft.statistics.metrics import CONTROL
 from pisoft.statistics.reading import Files, Summary
-from pisoft.statistics.samples import Samples, sample_matrix
+from pisoft.statistics.samples import sample_matrix
 
 MIDDLE = 0.5
 HALVES = ("lower", "upper", "upper_minus_lower")
@@ -40,16 +40,12 @@ def summaries(files: Files, settings: ResamplingJob) -> dict[str, Summary]:
     weights = {(AT, pi): weight for pi, weight in zip(grid, np.eye(grid.size), strict=True)}
     halves = zip(HALVES, half_weights(grid), strict=False)
     weights |= {(part, ""): weight for part, weight in halves}
-    tables, clusters = [], files.clusters()
-    for (protocol, model), of_model in curves.groupby(["protocol", "model"], sort=False):
-        if {CONTROL} < set(of_model["method"]):
-            datasets = {
-                str(name): Samples.of_means(_differences(rows, weights), clusters)
-                for name, rows in of_model.groupby("dataset", sort=False)
-            }
-            rows = estimate_rows(datasets, settings, tested=HALVES)
-            tables.append(rows.assign(protocol=protocol, model=model))
-    return {"advantage": tables}
+    cells = {
+        cell: _differences(rows, weights)
+        for cell, rows in curves.groupby(["protocol", "model", "dataset"], sort=False)
+        if {CONTROL} < set(rows["method"])
+    }
+    return {"advantage": estimate_cells(cells, settings, files.clusters(), tested=HALVES)}
 
 
 def half_weights(grid: np.ndarray) -> np.ndarray:

@@ -25,10 +25,9 @@ import pandas as pd
 from scipy.stats import rankdata
 
 from pisoft.config.jobs.summaries import DensityJob
-from pisoft.statistics.estimates import estimate_rows
+from pisoft.statistics.estimates import estimate_cells
 from pisoft.statistics.metrics import AUC_METRICS, CONTROL
 from pisoft.statistics.reading import Files, Summary
-from pisoft.statistics.samples import Samples
 from pisoft.statistics.scores import StepScores, read_scores, scores_by_sample
 
 MEASURES = ("mean_score", "gini")
@@ -50,18 +49,16 @@ def summaries(files: Files, settings: DensityJob) -> dict[str, Summary]:
         by_method.setdefault(dataset, {})[method] = densities(steps, method)
     areas = files.rows("soft_samples", model=model)
     areas = areas[areas["metric"].isin(METRICS)].set_index(["dataset", "sample_id"])
-    density, correlations, clusters = {}, {}, files.clusters()
-    for dataset, frames in by_method.items():
-        values = pd.concat(frames, axis="columns", names=["method", "metric"])
-        density[dataset] = Samples.of_means(values, clusters)
-        of_dataset = correlate(values, areas.loc[dataset])
-        correlations[dataset] = Samples.of_means(of_dataset, clusters)
-    tested = (ALL, WITHOUT_CONTROL)
-    tables = {
-        "density": estimate_rows(density, settings),
-        "density_correlations": estimate_rows(correlations, settings, tested, FAMILY),
+    density = {
+        (model, dataset): pd.concat(frames, axis="columns", names=["method", "metric"])
+        for dataset, frames in by_method.items()
     }
-    return {name: [rows.assign(model=model)] for name, rows in tables.items()}
+    correlations = {cell: correlate(rows, areas.loc[cell[1]]) for cell, rows in density.items()}
+    drawn, tested = (settings, files.clusters(), ["model"]), (ALL, WITHOUT_CONTROL)
+    return {
+        "density": estimate_cells(density, *drawn),
+        "density_correlations": estimate_cells(correlations, *drawn, tested, FAMILY),
+    }
 
 
 def gini(scores: np.ndarray) -> float:

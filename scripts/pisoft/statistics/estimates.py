@@ -10,8 +10,9 @@ share their resamples and sign flips, so comparisons between methods are paired.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -104,36 +105,45 @@ def estimate(datasets: Mapping[str, Samples], settings: ResamplingJob) -> dict[s
     return single | {AVERAGE: average}
 
 
-def estimate_rows(
-    datasets: Mapping[str, Samples],
-    settings: ResamplingJob,
-    tested: Collection[str] = (),
-    family: Sequence[str] = ("metric",),
-) -> pd.DataFrame:
-    """Return keys, `dataset` and numbers of every dataset and of their average.
-
-    Args:
-        datasets: samples by dataset.
-        settings: seed and number of resamples.
-        tested: values of the key `part` whose means are tested against 0.
-        family: keys that the tests of a family share.
-
-    Returns:
-        Keys, `dataset`, :data:`NUMBERS` and, if any part is tested, its :data:`TESTED`.
-    """
+def estimate_rows(datasets: Mapping[str, Samples], settings: ResamplingJob) -> pd.DataFrame:
+    """Return keys, `dataset` and :data:`NUMBERS` of every dataset and of their average."""
     estimates = estimate(datasets, settings)
     tables = [one.table().assign(dataset=name) for name, one in estimates.items()]
-    rows = pd.concat(tables, ignore_index=True)
-    if not tested:
-        return rows
-    tested_samples = {}
-    for name, samples in datasets.items():
-        is_tested = samples.numerators.columns.isin(list(tested), level="part")
-        of_tested = samples.numerators.loc[:, is_tested]
-        tested_samples[name] = Samples.of_means(of_tested, samples.clusters)
-    keys = [*rows.columns.difference(NUMBERS, sort=False)]
-    tests = paired_tests(tested_samples, settings, family)[[*keys, *TESTED]]
-    return rows.merge(tests, on=keys, how="left", validate="one_to_one")
+    return pd.concat(tables, ignore_index=True)
+
+
+def estimate_cells(
+    cells: Mapping[tuple[Any, ...], pd.DataFrame],
+    settings: ResamplingJob,
+    clusters: Mapping[str, str],
+    keys: Sequence[str] = ("protocol", "model"),
+    tested: Collection[str] = (),
+    family: Sequence[str] = ("metric",),
+) -> Iterator[pd.DataFrame]:
+    """Yield the :func:`estimate_rows` of means over samples, with their keys.
+
+    Args:
+        cells: samples by columns, NaN failed, by the values of the keys and the dataset.
+        settings: seed and number of resamples.
+        clusters: of samples, by `sample_id`.
+        keys: in front of the dataset.
+        tested: values of the key `part` whose means are tested against 0 (:data:`TESTED`).
+        family: keys that the tests of a family share.
+    """
+    groups: dict[tuple[Any, ...], dict[str, pd.DataFrame]] = {}
+    for (*group, dataset), values in cells.items():
+        groups.setdefault((*group,), {})[dataset] = values
+    for key, datasets in groups.items():
+        samples = {name: Samples.of_means(values, clusters) for name, values in datasets.items()}
+        rows = estimate_rows(samples, settings)
+        if tested:
+            for name, values in datasets.items():
+                is_tested = values.columns.isin(list(tested), level="part")
+                samples[name] = Samples.of_means(values.loc[:, is_tested], clusters)
+            on = [*rows.columns.difference(NUMBERS, sort=False)]
+            tests = paired_tests(samples, settings, family)[[*on, *TESTED]]
+            rows = rows.merge(tests, on=on, how="left", validate="one_to_one")
+        yield rows.assign(**dict(zip(keys, key, strict=True)))
 
 
 def _weigh_datasets(frames: Sequence[pd.DataFrame]) -> list[pd.DataFrame]:

@@ -10,9 +10,8 @@ from __future__ import annotations
 import pandas as pd
 
 from pisoft.config.jobs.summaries import ResamplingJob
-from pisoft.statistics.estimates import estimate_rows
+from pisoft.statistics.estimates import estimate_cells
 from pisoft.statistics.reading import Files, Summary, load_rows
-from pisoft.statistics.samples import Samples
 from pisoft.store.parquet import OK
 
 MEASURES = ("entropy", "label_probability", "attention", "hidden_norm")
@@ -31,17 +30,11 @@ Settings = ResamplingJob
 
 def summaries(files: Files, settings: ResamplingJob) -> dict[str, Summary]:
     """Return one file, from all `inputs` files `…/{protocol}/{model}/{dataset}.parquet`."""
-    clusters = files.clusters()
-    cells: dict[tuple[str, str], dict[str, Samples]] = {}
-    for path in files["inputs"]:
-        protocol, model, dataset = path.with_suffix("").parts[-3:]
-        samples = Samples.of_means(by_sample(load_rows(path, "inputs")), clusters)
-        cells.setdefault((protocol, model), {})[dataset] = samples
-    frames = [
-        estimate_rows(datasets, settings).assign(protocol=protocol, model=model)
-        for (protocol, model), datasets in cells.items()
-    ]
-    return {"off_distribution": frames}
+    cells = {
+        path.with_suffix("").parts[-3:]: by_sample(load_rows(path, "inputs"))
+        for path in files["inputs"]
+    }
+    return {"off_distribution": estimate_cells(cells, settings, files.clusters())}
 
 
 def by_sample(rows: pd.DataFrame) -> pd.DataFrame:

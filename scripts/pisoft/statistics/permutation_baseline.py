@@ -14,9 +14,9 @@ from collections.abc import Mapping
 import pandas as pd
 
 from pisoft.config.jobs.summaries import PermutedJob
-from pisoft.statistics.estimates import estimate_rows
+from pisoft.statistics.estimates import estimate_cells
 from pisoft.statistics.reading import Files, Summary
-from pisoft.statistics.samples import Samples, sample_matrix
+from pisoft.statistics.samples import sample_matrix
 
 METRICS = ("auc_pi_soft_ns", "auc_pi_soft_nc", "soft_ns", "soft_nc")
 KEYS = ["metric", "method"]
@@ -28,22 +28,16 @@ def summaries(files: Files, settings: PermutedJob) -> dict[str, Summary]:
     """Return one file, from the samples of methods and of their permuted scores."""
     samples = files.rows("soft_samples")
     samples = samples[samples["metric"].isin(METRICS)]
-    tables, clusters = [], files.clusters()
-    for (protocol, model), of_model in samples.groupby(["protocol", "model"], sort=False):
-        datasets = {
-            str(name): gains(rows, settings.permuted, clusters)
-            for name, rows in of_model.groupby("dataset", sort=False)
-            if rows["method"].isin(list(settings.permuted)).any()
-        }
-        if datasets:
-            rows = estimate_rows(datasets, settings, tested=[GAIN])
-            tables.append(rows.assign(protocol=protocol, model=model))
-    return {"permutation_baseline": tables}
+    cells = {
+        cell: gains(rows, settings.permuted)
+        for cell, rows in samples.groupby(["protocol", "model", "dataset"], sort=False)
+        if rows["method"].isin(list(settings.permuted)).any()
+    }
+    rows = estimate_cells(cells, settings, files.clusters(), tested=[GAIN])
+    return {"permutation_baseline": rows}
 
 
-def gains(
-    samples: pd.DataFrame, permuted: Mapping[str, str], clusters: Mapping[str, str]
-) -> Samples:
+def gains(samples: pd.DataFrame, permuted: Mapping[str, str]) -> pd.DataFrame:
     """Return the samples of every metric, method and part of one protocol, model and dataset.
 
     `permuted` is the method whose scores each permutation shuffles.
@@ -56,4 +50,4 @@ def gains(
     gain = plain - baseline
     parts = {"method": plain, "permuted": baseline, GAIN: gain}
     common = {name: values.where(gain.notna()) for name, values in parts.items()}
-    return Samples.of_means(pd.concat(common, axis="columns", names=["part"]), clusters)
+    return pd.concat(common, axis="columns", names=["part"])

@@ -21,10 +21,9 @@ import pandas as pd
 
 from pisoft.config.jobs.summaries import SanityChecksJob
 from pisoft.statistics.density import FEWEST, rank_correlations
-from pisoft.statistics.estimates import estimate_rows
+from pisoft.statistics.estimates import estimate_cells
 from pisoft.statistics.metrics import DECIMALS
 from pisoft.statistics.reading import Files, Summary
-from pisoft.statistics.samples import Samples
 from pisoft.statistics.scores import StepScores, read_scores
 from pisoft.store.schemas import FILES
 
@@ -36,12 +35,12 @@ def summaries(files: Files, settings: SanityChecksJob) -> dict[str, Summary]:
     """Return one file, from scores on the original and on the randomised models."""
     prompts = {(path.parts[-2], path.stem): path for path in files["prompts"]}
     scores = {FILES["attributions"].cell(path): path for path in files["attributions"]}
-    columns: dict[str, dict[str, dict[Correlation, pd.Series]]] = {}
+    columns: dict[tuple[str, str], dict[Correlation, pd.Series]] = {}
     for cell, path in scores.items():
         if cell.variant:
             continue
         model, method, dataset = cell.model, cell.method, cell.dataset
-        of_dataset = columns.setdefault(model, {}).setdefault(dataset, {})
+        of_dataset = columns.setdefault((model, dataset), {})
         steps = list(read_scores(prompts[model, dataset], [path], settings))
         for variant, layers in settings.variants[model].items():
             changed = scores[cell._replace(variant=variant)]
@@ -51,16 +50,11 @@ def summaries(files: Files, settings: SanityChecksJob) -> dict[str, Summary]:
             )
         of_dataset["rho", "", method, "input", ""] = input_similarities(steps, method)
     names = ["metric", "variant", "method", "part", "position"]
-    tables, clusters = [], files.clusters()
-    for model, datasets in columns.items():
-        by_dataset = {
-            dataset: Samples.of_means(
-                pd.concat(correlations, axis="columns", names=names), clusters
-            )
-            for dataset, correlations in datasets.items()
-        }
-        tables.append(estimate_rows(by_dataset, settings).assign(model=model))
-    return {"sanity_checks": tables}
+    cells = {
+        cell: pd.concat(correlations, axis="columns", names=names)
+        for cell, correlations in columns.items()
+    }
+    return {"sanity_checks": estimate_cells(cells, settings, files.clusters(), ["model"])}
 
 
 def similarities(

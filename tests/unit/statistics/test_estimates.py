@@ -17,7 +17,13 @@ import pisoft
 from helpers.sign_flips import step_down
 from pisoft.config.jobs.summaries import ResamplingJob
 from pisoft.seeds import keyed_generator
-from pisoft.statistics.estimates import estimate, estimate_rows, medians, paired_tests
+from pisoft.statistics.estimates import (
+    estimate,
+    estimate_cells,
+    estimate_rows,
+    medians,
+    paired_tests,
+)
 from pisoft.statistics.metrics import AVERAGE
 from pisoft.statistics.orders import ranks
 from pisoft.statistics.samples import Samples, sample_matrix
@@ -278,14 +284,15 @@ def test_equivalence_is_tested_where_there_is_a_margin_and_corrected_within_fami
 
 def test_columns_without_a_value_and_parts_that_are_not_tested_have_no_p_value():
     parts = {"own": frame({"x": [1.0, 2.0], "y": [NAN, NAN]}), "gain": frame({"x": [1.0, 3.0]})}
-    samples = {"d": Samples.of_means(pd.concat(parts, axis="columns", names=["part"]))}
+    cells = {("m", "d"): pd.concat(parts, axis="columns", names=["part"])}
     for tested, expected in (
         (("own", "gain"), [True, False, True]),
         (["gain"], [False, False, True]),
+        (["none"], [False] * 3),
     ):
-        rows = estimate_rows(samples, drawing(50), tested)
+        (rows,) = estimate_cells(cells, drawing(50), {}, ["model"], tested)
         assert rows["p_value"].notna().tolist() == expected * 2
-    assert estimate_rows(samples, drawing(50), ["none"])["p_value"].isna().all()
+        assert set(rows["model"]) == {"m"}
 
 
 def test_an_average_is_equivalent_by_the_error_of_all_its_datasets():
