@@ -24,7 +24,7 @@ def main(arguments: argparse.Namespace) -> None:
     numbers, about = kept(arguments.folder / FOLDER)
     figure = FOLDER / CURVES
     where = {"figure": figure.as_posix(), "page": PAGE.as_posix()}
-    text = "\n".join(result_text(numbers, protocol=PROTOCOL, **where))
+    text = result_text(numbers, protocol=PROTOCOL, **where)
     readme = arguments.folder / "README.md"
     document = put_between_markers(readme.read_text(encoding="utf-8"), text, str(readme))
     readme.write_text(document, encoding="utf-8")
@@ -32,7 +32,7 @@ def main(arguments: argparse.Namespace) -> None:
     text = changes.read_text(encoding="utf-8") if changes.is_file() else ""
     linked = Path("..", figure.relative_to("docs")).as_posix()
     page = real_numbers_page(numbers, about, linked, text)
-    (arguments.folder / PAGE).write_text("\n".join([*page, ""]), encoding="utf-8")
+    (arguments.folder / PAGE).write_text(page, encoding="utf-8")
 
 
 def parser() -> argparse.ArgumentParser:

@@ -6,7 +6,7 @@ It holds means over samples with their intervals and tests, and no record.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
@@ -39,6 +39,7 @@ from pisoft.tables.layout import (
     p_text,
     rank_text,
 )
+from pisoft.tables.writer import render_markdown
 from pisoft.views.view import Results
 
 MARKERS = "<!-- written by `make {}`: begin -->", "<!-- written by `make {}`: end -->"
@@ -128,8 +129,8 @@ def kept(folder: Path) -> tuple[Numbers, About]:
 # README.md --------------------------------------------------------------------------------------
 
 
-def result_text(numbers: Numbers, *, protocol: str, figure: str, page: str) -> Iterator[str]:
-    """Yield the lines of table, answer and figure, as Markdown.
+def result_text(numbers: Numbers, *, protocol: str, figure: str, page: str) -> str:
+    """Return table, answer and figure, as Markdown.
 
     Args:
         numbers: statistics and comparisons of one model.
@@ -141,32 +142,29 @@ def result_text(numbers: Numbers, *, protocol: str, figure: str, page: str) -> I
     orders = {name: numbers.order(metric=name, protocol=protocol) for name in AUC_METRICS}
     (model,) = numbers.labels.models.values()
     areas = {name: METRICS[name].label for name in AUC_METRICS}
-    yield _line(["#", "Method", *areas.values()])
-    yield _line(["--:", "---", *["--:"] * len(areas)])
     ranks = orders[AUC_METRICS[0]].rows["rank"]
     labels = {name: results.methods[name] for name in ranks.index}
     cells = columns("metric", areas, ranked, dataset=AVERAGE)
     (block,) = blocks(results, {"": {}}, each("method", labels), cells)
     rows = [(rank_text(rank), *row) for rank, row in zip(ranks, markdown_rows(block), strict=True)]
+    lines = [("#", "Method", *areas.values()), ("--:", "---", *["--:"] * len(areas))]
     places = [n for n, method in enumerate(ranks.index) if n < LEADING or method == CONTROL]
     for place, following in pairwise([*places, len(rows)]):
-        yield _line(rows[place])
+        lines.append(rows[place])
         if following > place + 1:
-            yield _line(["…", *[""] * (1 + len(areas))])
-    n = select(results.rows, metric=AUC_METRICS, dataset=AVERAGE)["n"].max()
-    yield f"""
-*{model}, n = {n} prompts ({sample_counts(results)}),
-{protocol} routing; {len(rows)} methods, ordered by π-Soft-NS. Area under the curve over π (AUC),
-mean over datasets, with its 95 % interval. **Bold**: best. ≈: not significantly different from it.*
-
-**{answer(orders)}**
-One small model says little about larger ones, and a difference that is not significant at this n
-may still exist: [all numbers, and which of the paper's findings they confirm]({page}).
-
-![π-Soft-NS and π-Soft-NC of {model} over the retaining probability π]({figure})
-
-*Both metrics over π on one dataset. In colour: the best method, those not significantly different
-from it (at most four), Grad-ELLM, random scores and the worst.*"""
+            lines.append(("…", *[""] * (1 + len(areas))))
+    return render_markdown(
+        "readme.md.jinja",
+        lines=lines,
+        model=model,
+        protocol=protocol,
+        n=select(results.rows, metric=AUC_METRICS, dataset=AVERAGE)["n"].max(),
+        n_methods=len(rows),
+        counts=sample_counts(results),
+        answer=answer(orders),
+        figure=figure,
+        page=page,
+    ).rstrip("\n")
 
 
 def put_between_markers(document: str, text: str, name: str, target: str = "readme") -> str:
@@ -200,10 +198,6 @@ def sample_counts(results: Results) -> str:
     return ", ".join(f"{label} {largest[name]}" for name, label in results.datasets.items())
 
 
-def _line(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(cells)} |"
-
-
 def _entry_text(entry: Entry) -> str:
     """Return a number with its marks, and its interval in small type, unbroken."""
     number = f"**{entry.text}**" if entry.strong else entry.text
@@ -215,10 +209,8 @@ def _entry_text(entry: Entry) -> str:
 # The page ---------------------------------------------------------------------------------------
 
 
-def real_numbers_page(
-    numbers: Numbers, about: About, figure: str, changes: str = ""
-) -> Iterator[str]:
-    """Yield the lines of the page of the docs, as Markdown.
+def real_numbers_page(numbers: Numbers, about: About, figure: str, changes: str = "") -> str:
+    """Return the page of the docs, as Markdown.
 
     Args:
         numbers: of the summary.
@@ -226,75 +218,52 @@ def real_numbers_page(
         figure: path of the figure from the page.
         changes: why verdicts differ from those on the page before.
     """
-    yield f"# Real numbers: {about.model}\n"
-    yield "Written by `make readme` from a kept summary of one run, with no record in it.\n"
-    counted = sample_counts(numbers.results("statistics"))
-    yield f"Samples that could be evaluated: {counted}. With intervals this wide, real differences"
-    yield 'may go undetected; findings that hinge on them are marked "inconclusive".'
-    if about.left_out:
-        yield f"Not run: {'; '.join(about.left_out)}."
-    yield ""
-    yield from _answers(numbers, "target: generated" in about.settings)
-    yield "## Do the paper's findings hold on this model?\n"
-    findings = paper_findings(numbers, about.protocols)
-    lines = [
+    findings = [
         (
             one.claim,
             *([about.previous.get(one.claim, "–")] if about.previous else []),
             f"**{one.verdict}**",
             one.why,
         )
-        for one in findings
+        for one in paper_findings(numbers, about.protocols)
     ]
     before = ["before"] if about.previous else []
-    yield markdown_table(("finding", *before, "here", "why"), lines)
-    if changes:
-        yield f"{changes.strip()}\n"
-    yield "The paper's models are of 7, 8 and 70 billion parameters.\n"
-    yield from _by_answer(about.by_answer)
-    for protocol in about.protocols:
+    return render_markdown(
+        "real_numbers.md.jinja",
+        about=about,
+        counts=sample_counts(numbers.results("statistics")),
+        answers=_answers(numbers),
+        meaning_of_answers=notes.text("accuracy"),
+        findings=markdown_table(("finding", *before, "here", "why"), findings),
+        changes=changes,
+        by_answer=_by_answer(about.by_answer),
+        rankings=dict(_rankings(numbers, about.protocols)),
+        figure=figure,
+    )
+
+
+def _answers(numbers: Numbers) -> str:
+    """Return the table of what the model answered."""
+    results = numbers.results("accuracy")
+    (block,) = blocks(results, {"": {}}, each("dataset", results.datasets), ANSWERS)
+    headings = ("Dataset", *(column.label for column in ANSWERS))
+    return markdown_table(headings, markdown_rows(block))
+
+
+def _rankings(numbers: Numbers, protocols: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """Yield the tables of all methods, with their titles."""
+    for protocol in protocols:
         results = numbers.results("statistics", protocol=protocol)
         datasets = dict(sorted(results.with_average.items(), key=lambda item: item[0] != AVERAGE))
         for metric in AUC_METRICS:
-            yield f"## {METRICS[metric].label}, {protocol} routing\n"
             cells = columns("dataset", datasets, ranked, metric=metric)
             (block,) = blocks(results, {"": {}}, each("method", results.methods), cells, cells[0])
-            yield markdown_table(("method", *datasets.values()), markdown_rows(block))
-    yield "Means over samples, in brackets their 95 % confidence interval; Average is the mean over"
-    yield "datasets. Bold: best of a column. ≈: not significantly different from it (paired"
-    yield "test).\n"
-    yield f"![π-Soft-NS and π-Soft-NC over the retaining probability π]({figure})\n"
-    yield "## Provenance\n"
-    yield from (f"- {fact}" for fact in about.facts)
-    yield "- Settings:\n"
-    yield from (f"      {line}" for line in about.settings.splitlines())
+            table = markdown_table(("method", *datasets.values()), markdown_rows(block))
+            yield f"{METRICS[metric].label}, {protocol}", table
 
 
-def _answers(numbers: Numbers, generated: bool) -> Iterator[str]:
-    """Yield what the model answered, and which token the scores explain."""
-    results = numbers.results("accuracy")
-    (block,) = blocks(results, {"": {}}, each("dataset", results.datasets), ANSWERS)
-    yield "## What the model answers\n"
-    headings = ("Dataset", *(column.label for column in ANSWERS))
-    yield markdown_table(headings, markdown_rows(block))
-    yield notes.text("accuracy")
-    yield "Where an interval of accuracy includes 0.5, the model may be guessing between two"
-    explained, but = (
-        ("the token that the model would generate", "begin a label word")
-        if generated
-        else ("the preferred label word", "be the word that the\nmodel would say")
-    )
-    yield (
-        f"answers. Scores explain {explained}, which need not {but} (Greedy is label), while the "
-        "metrics measure the whole distribution.\n"
-    )
-
-
-def _by_answer(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """Yield whether the order of methods depends on the answer."""
-    if not rows:
-        return
-    yield "## Does the order of methods depend on whether the answer is right?\n"
+def _by_answer(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Return the table of whether the order of methods depends on the answer, if there is one."""
     header = ("routing", "metric", "right", "wrong", "Kendall's τ", "random splits", "p")
     lines = [
         (
@@ -308,9 +277,4 @@ def _by_answer(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
         )
         for row in rows
     ]
-    yield markdown_table(header, lines)
-    yield "Right, wrong: samples whose preferred label word is the right one, and the others."
-    yield "τ: of the methods' means over both. Random splits: 95 % of τ where answers are shuffled"
-    yield "within datasets. p: share of these where methods' means differ as unequally between the"
-    yield "two as here; a small p says that the comparison of methods depends on the answer. If a"
-    yield "model always prefers one label word, it is right on one class: classes are compared.\n"
+    return markdown_table(header, lines) if rows else ""

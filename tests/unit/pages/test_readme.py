@@ -61,7 +61,7 @@ def numbers(*order: str) -> Numbers:
 
 def text_of(*order: str) -> str:
     figure, page = "docs/figure.png", "docs/numbers.md"
-    return "\n".join(result_text(numbers(*order), protocol="dynamic", figure=figure, page=page))
+    return result_text(numbers(*order), protocol="dynamic", figure=figure, page=page)
 
 
 def rows_of(text: str) -> list[list[str]]:
