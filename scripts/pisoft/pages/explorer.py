@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.compute as pc
 
 from pisoft.config.base import Target
@@ -216,40 +215,36 @@ def _steps(of_sample: Iterable[StepScores], alphas: Mapping[str, Alphas]) -> dic
     return {"perturbable": perturbable, "scores": scores, "steps": steps}
 
 
-def _step_scores(found: StepScores, alphas: Mapping[str, Alphas]) -> dict[str, Any]:
-    """Return every method's scores of one step."""
-    key = (found.prompt["sample_id"], found.step)
-    return {
-        name: _scores(found, name, *alphas.get(name, {}).get(key, (None, None)))
-        if status == OK and len(found.perturbable)
-        else {"status": NO_CONTENT_TOKENS if status == OK else status}
-        for name, status in found.status.items()
-    }
-
-
-def _scores(
-    found: StepScores, method: str, evaluation: str | None, alpha: list[float] | None
-) -> dict[str, Any]:
-    """Return a method's scores of one step; without α, why it could not be calibrated."""
-    with np.errstate(divide="ignore"):
-        logarithms = np.maximum(np.log(found.scores(method)), LOG_OF_ZERO)
-    shown: dict[str, Any] = {"raw": _rounded(found.raw[method]), "log": _rounded(logarithms)}
-    return shown | ({"evaluation": evaluation} if alpha is None else {"alpha": alpha})
+def _step_scores(step: StepScores, alphas: Mapping[str, Alphas]) -> dict[str, Any]:
+    """Return every method's scores of one step; without α, why it could not be calibrated."""
+    key = (step.prompt["sample_id"], step.step)
+    shown: dict[str, dict[str, Any]] = {}
+    for name, status in step.status.items():
+        if status != OK or not len(step.perturbable):
+            shown[name] = {"status": NO_CONTENT_TOKENS if status == OK else status}
+            continue
+        with np.errstate(divide="ignore"):
+            logarithms = np.maximum(np.log(step.scores(name)), LOG_OF_ZERO)
+        evaluation, alpha = alphas.get(name, {}).get(key, (None, None))
+        calibrated = {"evaluation": evaluation} if alpha is None else {"alpha": alpha}
+        scores = {"raw": _rounded(step.raw[name]), "log": _rounded(logarithms)}
+        shown[name] = scores | calibrated
+    return shown
 
 
 def _alphas(path: Path, samples: list[str], grid: Iterable[float]) -> Alphas:
     """Return status and α along the grid of every step of some samples; no α where it failed."""
-    table = read_table(path, "soft").select(["sample_id", "step", "pi", "alpha", "status"])
-    wanted = pc.is_in(table.column("sample_id"), value_set=pa.array(samples, pa.string()))
-    rows = table.filter(wanted).to_pylist()
+    columns = ["sample_id", "step", "pi", "alpha", "status"]
+    where = pc.field("sample_id").isin(samples)
+    rows = read_table(path, "soft", columns, where).to_pylist()
     by_pi = {(row["sample_id"], row["step"], row["pi"]): row["alpha"] for row in rows}
-    found = {}
+    solved = {}
     for row in rows:
         key = (row["sample_id"], row["step"])
-        line = [by_pi.get((*key, pi)) for pi in grid]
-        solved = _rounded([alpha for alpha in line if alpha is not None], ALPHA_DIGITS)
-        found[key] = (row["status"], solved if len(solved) == len(line) else None)
-    return found
+        line: list[Any] = [by_pi.get((*key, pi)) for pi in grid]
+        alpha = None if None in line else _rounded(line, ALPHA_DIGITS)
+        solved[key] = (row["status"], alpha)
+    return solved
 
 
 def _rounded(values: Iterable[float], digits: int = SCORE_DIGITS) -> list[float]:
