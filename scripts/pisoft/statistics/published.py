@@ -10,7 +10,6 @@ import csv
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -19,7 +18,8 @@ from pisoft.config.base import TokenWeights
 from pisoft.config.jobs.pages import PUBLISHED_MODELS
 from pisoft.config.studies import SELECTED_LABELS, SELECTED_METHODS, grad_ellm_label
 from pisoft.errors import BenchmarkError, did_you_mean
-from pisoft.statistics.metrics import AVERAGE, Best
+from pisoft.statistics.metrics import AUC_METRICS, AVERAGE, RANKING_METRICS, Metric
+from pisoft.statistics.metrics import METRICS as OF_RUN
 
 CITATION = (
     "Xin Huang and Antoni B. Chan: Faithfulness Evaluation for Decoder-only LLM Attributions "
@@ -27,24 +27,13 @@ CITATION = (
 )
 
 
-class PublishedMetric(NamedTuple):
-    """A metric of the paper; one that is `routed` is of a protocol."""
-
-    label: str
-    best: Best | None  # None: neither end is better
-    routed: bool = True
-
-
 METRICS = {
-    "auc_pi_soft_ns": PublishedMetric("AUC π-Soft-NS ↑", "highest"),
-    "auc_pi_soft_nc": PublishedMetric("AUC π-Soft-NC ↑", "highest"),
-    "soft_ns": PublishedMetric("Original Soft-NS ↑", "highest"),
-    "soft_nc": PublishedMetric("Original Soft-NC ↑", "highest"),
-    "expected_retained": PublishedMetric("E[R]", None),
-    "deletion_auc": PublishedMetric("Deletion ↑", "highest", routed=False),
-    "insertion_auc": PublishedMetric("Insertion ↓", "lowest", routed=False),
-    "seconds_per_sample": PublishedMetric("Seconds per sample ↓", "lowest", routed=False),
+    **{name: OF_RUN[name] for name in (*AUC_METRICS, "expected_retained", *RANKING_METRICS)},
+    "soft_ns": Metric("Original Soft-NS ↑", "soft_ns"),
+    "soft_nc": Metric("Original Soft-NC ↑", "soft_nc"),
+    "seconds_per_sample": Metric("Seconds per sample ↓", "seconds_per_sample", "lowest"),
 }
+UNROUTED = {*RANKING_METRICS, "seconds_per_sample"}  # of no protocol
 PROTOCOLS = ("dynamic", "fixed")
 MODELS = PUBLISHED_MODELS
 DATASETS = {
@@ -161,7 +150,7 @@ def _check_line(cells: list[str], where: str) -> None:
     if len(cells) != len(HEADER):
         raise BenchmarkError(f"{where}: {len(cells)} values, but {len(HEADER)} columns")
     line = dict(zip(HEADER, cells, strict=True))
-    routed = line["metric"] in METRICS and METRICS[line["metric"]].routed
+    routed = line["metric"] not in UNROUTED
     legal = {**_LEGAL, "protocol": PROTOCOLS} if routed else _LEGAL
     for name, names in legal.items():
         if line[name] not in names:

@@ -55,9 +55,8 @@ def table(view: View) -> Table:
     below = [NO_CONTROL]
     if shown:
         better = [_better(name, results.methods, verdicts, signs) for name in shown]
-        counts = notes.samples(results.rows, results.datasets)
         meaning = [notes.text("interval"), notes.of_table("advantage")]
-        below = [*better, *meaning, notes.clamp(view.settings.clamp), counts]
+        below = [*better, *meaning, notes.clamp(view.settings.clamp), notes.samples(results)]
     return grid_table(view, results, grid, made, below)
 
 

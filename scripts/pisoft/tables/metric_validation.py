@@ -38,8 +38,8 @@ def table(view: View) -> Table:
         grid.Column("Samples needed", {"part": NEEDED}, _needed),
     ]
     made = grid.blocks(whole, grid.each("dataset", whole.datasets), lines, columns, sparse=True)
-    counts = notes.samples(whole.rows, whole.datasets)
-    below = [*_verdicts(whole, lines), notes.of_table("metric_validation"), counts]
+    verdicts = _verdicts(whole, lines)
+    below = [*verdicts, notes.of_table("metric_validation"), notes.samples(whole)]
     return grid.grid_table(view, results, columns, made, below, corner="Metric")
 
 

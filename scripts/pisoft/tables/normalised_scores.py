@@ -34,6 +34,6 @@ def table(view: View) -> Table:
         spanners.append((f"{protocol or 'any'} routing", len(metrics)))
     titles, lines = each("dataset", results.datasets), each("method", results.methods)
     made = blocks(results, titles, lines, grid, order_by=grid[0], sparse=True)
-    below = [notes.of_table("normalised_scores"), notes.samples(results.rows, results.datasets)]
+    below = [notes.of_table("normalised_scores"), notes.samples(results)]
     shown = grid_table(view, results, grid, made, below)
     return replace(shown, spanners=tuple(spanners))

@@ -59,7 +59,7 @@ def marks(results: Results, margin: float | None) -> list[str]:
         explained.append(reach + (power if len(detectable) else ""))
     if margin is not None:
         explained.append(text("equivalent", margin=margin))
-    return [*explained, poor_intervals(results), clusters(results.rows, results.datasets)]
+    return [*explained, poor_intervals(results), clusters(results)]
 
 
 def poor_intervals(results: Results) -> str:
@@ -96,21 +96,21 @@ def clamp(where: Clamp) -> str:
 # Samples ----------------------------------------------------------------------------------------
 
 
-def samples(rows: pd.DataFrame, datasets: Mapping[str, str]) -> str:
+def samples(results: Results) -> str:
     """Say how many samples are in each dataset's numbers, and how many failed."""
-    counts = rows.groupby("dataset").agg({"n": ["min", "max"], "n_failed": "max"})
+    counts = results.rows.groupby("dataset").agg({"n": ["min", "max"], "n_failed": "max"})
     listed = []
-    for name in (name for name in datasets if name in counts.index):
+    for name, label in results.datasets.items():
         fewest, most, failed = counts.loc[name]
         n = f"{most}" if fewest == most else f"{fewest} to {most}, by method"
-        listed.append(f"{datasets[name]} {n}" + (f" (at most {failed} failed)" if failed else ""))
-    return f"Samples per dataset: {'; '.join(listed)}. {clusters(rows, datasets)}".rstrip()
+        listed.append(f"{label} {n}" + (f" (at most {failed} failed)" if failed else ""))
+    return f"Samples per dataset: {'; '.join(listed)}. {clusters(results)}".rstrip()
 
 
-def clusters(rows: pd.DataFrame, datasets: Mapping[str, str]) -> str:
+def clusters(results: Results) -> str:
     """Say how many clusters the samples are in, where there are fewer of these."""
-    counts = rows.groupby("dataset")["n_clusters"].max().dropna()
-    listed = ", ".join(f"{label} {counts[d]:.0f}" for d, label in datasets.items() if d in counts)
+    counts, labels = results.rows.groupby("dataset")["n_clusters"].max().dropna(), results.datasets
+    listed = ", ".join(f"{label} {counts[d]:.0f}" for d, label in labels.items() if d in counts)
     if not listed:
         return ""
     return f"Clusters of samples, which intervals and tests take for independent: {listed}."

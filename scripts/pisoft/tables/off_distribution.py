@@ -41,7 +41,6 @@ def table(view: View) -> Table:
     }
     grid = [Column(label, keys, with_interval) for label, keys in COLUMNS.items()]
     made = blocks(results, each("dataset", results.datasets), lines, grid)
-    counted = results.select(metric="entropy", part="")
-    meaning = [notes.text("interval"), notes.of_table("off_distribution")]
-    below = [*meaning, notes.samples(counted.rows, results.datasets)]
+    counts = notes.samples(results.select(metric="entropy", part=""))
+    below = [notes.text("interval"), notes.of_table("off_distribution"), counts]
     return grid_table(view, results, grid, made, below, corner="Ablation of random tokens")

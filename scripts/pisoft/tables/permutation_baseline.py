@@ -26,6 +26,6 @@ def table(view: View) -> Table:
     columns = [*means, *gains, grid.Column("p-value", gains[-1].keys, grid.p_value)]
     lines = grid.each("method", results.methods)
     made = grid.blocks(results, grid.metrics(METRICS), lines, columns, order_by=gains[-1])
-    counts = notes.samples(results.select(part="gain").rows, results.datasets)
+    counts = notes.samples(results.select(part="gain"))
     below = [notes.text("interval"), notes.of_table("permutation_baseline"), counts]
     return grid.grid_table(view, results, columns, made, below)

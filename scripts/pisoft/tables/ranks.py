@@ -38,7 +38,7 @@ def table(view: View) -> Table:
         if np.isnan(results.number({**block, **line, "part": "rank"}).value)
     ]
     made = blocks(results, titles, lines, grid, grid[0])
-    below = [notes.of_table("ranks"), *missing, notes.samples(statistics.rows, statistics.datasets)]
+    below = [notes.of_table("ranks"), *missing, notes.samples(statistics)]
     return grid_table(view, results, grid, made, below)
 
 

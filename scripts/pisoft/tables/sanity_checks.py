@@ -33,10 +33,6 @@ def table(view: View) -> Table:
         unchanged.append(f"Methods whose mean ρ is {UNCHANGED} or more {condition}: {listed}.")
     titles, lines = each("dataset", results.with_average), each("method", results.methods)
     made = blocks(results, titles, lines, grid, grid[0])
-    below = [
-        *unchanged,
-        notes.of_table("sanity_checks"),
-        notes.text("interval"),
-        notes.samples(results.rows, results.datasets),
-    ]
+    meaning = [notes.of_table("sanity_checks"), notes.text("interval")]
+    below = [*unchanged, *meaning, notes.samples(results)]
     return grid_table(view, results, grid, made, below)

@@ -41,9 +41,6 @@ def table(view: View) -> Table:
     ]
     lines = grid.each("part", ALTERNATIVES)
     made = grid.blocks(results, grid.metrics(AUC_METRICS), lines, columns, sparse=True)
-    below = [
-        notes.of_table("sensitivity"),
-        *notes.of_orders(results, ALTERNATIVES),
-        notes.samples(results.rows, results.datasets),
-    ]
+    orders = notes.of_orders(results, ALTERNATIVES)
+    below = [notes.of_table("sensitivity"), *orders, notes.samples(results)]
     return grid.grid_table(view, results, columns, made, below, corner="Changed choice")

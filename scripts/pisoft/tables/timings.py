@@ -53,7 +53,7 @@ def table(view: View) -> Table:
         *notes.of_timings(results, baselines),
         notes.without_row(selected, "a selection has no time of its own"),
         notes.without_row(imported, "these scores were made elsewhere"),
-        notes.samples(seconds, results.datasets),
+        notes.samples(results.of(seconds)),
     ]
     whole = grid_table(view, results, grid, made, below)
     return replace(whole, spanners=tuple((label, 2) for label in models.values()))

@@ -4,6 +4,7 @@ from helpers.estimated_results import view
 from helpers.result_rows import CELL, frame, result_row
 from pisoft.tables.metric_validation import ORDER, table
 from pisoft.tables.notes import clusters, samples
+from pisoft.views.view import Results
 
 
 def rows(metric, shares, needed):
@@ -34,8 +35,8 @@ def test_clusters_stand_beside_the_samples_where_there_are_fewer():
         for name, clusters in (("tellmewhy", 9), ("sst2", None))
     ]
     labels = {"sst2": "SST-2", "tellmewhy": "TellMeWhy"}
-    assert samples(frame(counted), labels) == (
+    assert samples(Results(frame(counted), {}, labels)) == (
         "Samples per dataset: SST-2 20; TellMeWhy 20. Clusters of samples, which intervals and "
         "tests take for independent: TellMeWhy 9."
     )
-    assert clusters(frame(counted[1:]), labels) == ""
+    assert clusters(Results(frame(counted[1:]), {}, labels)) == ""
