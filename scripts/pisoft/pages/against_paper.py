@@ -9,7 +9,7 @@ import pandas as pd
 
 from pisoft.config.jobs.pages import PublishedJob
 from pisoft.formatting import NOTHING
-from pisoft.pages.page import Page, Section
+from pisoft.pages.page import Page, Section, text
 from pisoft.statistics import against_paper as outcomes
 from pisoft.statistics import published as paper
 from pisoft.statistics.metrics import AVERAGE
@@ -52,12 +52,14 @@ def against_paper_page(
     cells = cells[cells["model"].isin(models)]
     summary = summary_table(agreements[agreements["model"].isin(models)], links)
     orders = "How far the published order depends on single datasets"
+    numbers = text("published_numbers", nothing=NOTHING)
+    reading = (numbers, text("published_variants"), text("published_entries"))
     return Page(
         "Against the paper",
         (
             Section("What is compared", tuple(_scope(settings, models))),
             Section("How many numbers agree", _counts(cells[~cells["variant"]]), (summary,)),
-            Section("Number by number", _READING, tuple(cell_tables(cells, links))),
+            Section("Number by number", reading, tuple(cell_tables(cells, links))),
             Section(orders, _robustness(robustness), tuple(robustness_tables(robustness))),
             Section("Where the published numbers are from", _sources(published)),
         ),
@@ -87,11 +89,7 @@ def _scope(settings: PublishedJob, models: Mapping[str, str]) -> Iterator[str]:
         )
         if others:
             yield f"Other {kind}: {others}. The paper's are {', '.join(published.values())}."
-    yield (
-        "The records are other samples of the datasets than the paper's, which has 2000 of IMDb "
-        "and of SST-2 and states no number for the others; n stands beside every number. The "
-        "paper's BoolQ is ERASER's, in the catalogue boolq_eraser."
-    )
+    yield text("published_records")
     yield from _settings(settings)
 
 
@@ -123,18 +121,6 @@ def _settings(settings: PublishedJob) -> Iterator[str]:
 
 # Results --------------------------------------------------------------------------------------
 
-_READING = (
-    "Each published number, this run's with its 95 % confidence interval, and their difference. A "
-    "published number is inside if any number that rounds to it lies in the interval. n: samples "
-    f"in this run's mean; in brackets, those that failed. {NOTHING}: no number.",
-    'The paper\'s "Ours" names no variant of Grad-ELLM and is the best of several numbers of '
-    "layers for each dataset and model. All variants of this run are listed; only the first counts "
-    "above.",
-    "Other entries: no interval (one sample gives none), other machine (times), other settings, "
-    "not run, no value (no sample could be evaluated), other dataset, other average (over other "
-    "datasets than the paper's).",
-)
-
 
 def _counts(shown: pd.DataFrame) -> tuple[str, ...]:
     """Say how many of the published numbers agree, and how to read that."""
@@ -144,9 +130,7 @@ def _counts(shown: pd.DataFrame) -> tuple[str, ...]:
         f"{inside} of {inside + outside} published numbers lie inside this run's 95 % interval. "
         f"{no_interval} more have no interval here, {len(shown) - counts.sum()} have no number "
         f"here, and {times} are times, which depend on the machine and are not judged.",
-        "The interval covers the sampling error of this run alone; the paper states none. Even of "
-        "two sound measurements of the same model, clearly fewer than 95 % of the numbers of one "
-        "would lie inside the intervals of the other.",
+        text("published_interval"),
     )
 
 
@@ -159,10 +143,7 @@ def _robustness(robustness: pd.DataFrame) -> tuple[str, ...]:
     changes = leaders.groupby(paper.COLUMN).nunique() > 1
     least = taus.loc[taus["value"].idxmin()]
     return (
-        "Methods ranked by the mean of their published numbers over the datasets, and by the means "
-        "without each dataset, all computed from the printed numbers; 1 is best, and equal means "
-        "share a rank. Kendall's τ compares an order with that on all datasets: 1 is the same "
-        "order, \N{MINUS SIGN}1 the reverse. Bold: the best.",
+        text("published_ranks"),
         f"In {changes.sum()} of {len(changes)} orders, one for each model, protocol and metric, "
         "another method would be best or share the first rank without one of the datasets. "
         f"The order changes most in {paper.METRICS[least['metric']].label} of "
@@ -194,12 +175,6 @@ def _sources(published: pd.DataFrame) -> tuple[str, ...]:
 # Tables ---------------------------------------------------------------------------------------
 
 _COUNTS = ("compared", "inside", "outside", "no_interval")
-_TIMES_NOTE = (
-    "A ratio of times is one of machines and of algorithms, not of methods. Here, samples and "
-    "steps share batches, gradients of all explained steps of a sample come from one forward "
-    "pass, and value zeroing is computed in closed form, without a forward pass for each token; "
-    "the paper explains token by token. The ratio says what to expect of a run here."
-)
 
 
 def summary_table(agreements: pd.DataFrame, links: Mapping[str, Mapping[str, str]]) -> Table:
@@ -221,12 +196,7 @@ def summary_table(agreements: pd.DataFrame, links: Mapping[str, Mapping[str, str
             *(f"τ {ROWS[name]}" for name in datasets),
         ),
         blocks=tuple(Block(title, tuple(rows)) for title, rows in lines.items()),
-        notes=(
-            "Compared: published numbers with one of this run beside them. Inside, outside: of "
-            "this run's 95 % interval.",
-            "τ: Kendall's τ-b between the published order of the methods and this run's, over the "
-            f"methods that both have; {NOTHING} below two.",
-        ),
+        notes=(text("published_counts"), text("published_taus", nothing=NOTHING)),
         values=agreements,
         links=links,
     )
@@ -246,7 +216,7 @@ def cell_tables(cells: pd.DataFrame, links: Mapping[str, Mapping[str, str]]) -> 
             ),
             notes=(
                 f"The paper's table: {column['table'].iloc[0]}.",
-                *([_TIMES_NOTE] if metric == outcomes.SECONDS else []),
+                *([text("published_times")] if metric == outcomes.SECONDS else []),
             ),
             values=column,
             links={label: links[label] for label in (paper.MODELS[model],) if label in links},

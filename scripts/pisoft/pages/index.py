@@ -25,7 +25,17 @@ from pisoft.pages.findings import (
     verdict,
 )
 from pisoft.pages.links import links
-from pisoft.pages.page import Claim, Figure, Link, Page, Ranking, Section, Standing
+from pisoft.pages.page import (
+    TEXTS,
+    Claim,
+    Figure,
+    Link,
+    Page,
+    Ranking,
+    Section,
+    Standing,
+    text,
+)
 from pisoft.statistics.metrics import AUC_METRICS, CONTROL, LEVEL, METRICS
 from pisoft.tables.grid import mark
 from pisoft.tables.layout import interval_text, rank_text
@@ -54,9 +64,10 @@ def index_page(
         warning: what the numbers of this run do not show, or nothing.
     """
     averages = numbers.averages("statistics", metric=AUC_METRICS)
-    terms = [f"{name}: {_TERMS[name]}" for name in SHORT.values()]
+    terms = [f"{name}: {TEXTS['terms'][name]}" for name in SHORT.values()]
     protocols = averages["protocol"].unique()
-    terms += [f"{name.capitalize()} routing: {_TERMS[name]}" for name in protocols]
+    terms += [f"{name.capitalize()} routing: {TEXTS['terms'][name]}" for name in protocols]
+    meaning = text("how_to_read", level=LEVEL, families=FAMILIES)
     return Page(
         title=f"π-Soft Bench · {run}",
         warning=warning,
@@ -64,7 +75,7 @@ def index_page(
             Section("Answer", (headline(numbers),), points=tuple(terms)),
             Section("Can the numbers be trusted?", claims=tuple(_claims(evidence, files))),
             *_rankings(numbers, averages),
-            Section("How to read these numbers", (_WHAT, sizes(numbers)), (example_table(),)),
+            Section("How to read these numbers", (meaning, sizes(numbers)), (example_table(),)),
             links(files, numbers.labels),
             Section("Both metrics over π", figure=figure),
             Section("Samples that could not be evaluated", (failures(numbers),)),
@@ -79,26 +90,6 @@ EVIDENCE: dict[str, tuple[str, Callable[[pd.DataFrame], str]]] = {
     "permutation_baseline": ("Do shuffled scores lose their advantage?", permuted),
     "variance_components": ("How large is numerical noise?", rounding),
 }
-_TERMS = {
-    "π-Soft-NS": "sufficiency. Keep the high-scoring tokens: does the prediction survive?",
-    "π-Soft-NC": "comprehensiveness. Ablate the high-scoring tokens: does the prediction change?",
-    "dynamic": "attention is recomputed from the ablated prompt.",
-    "fixed": "the attention of the intact prompt is replayed.",
-}
-_WHAT = (
-    "Each method scores every token of a prompt. Tokens are ablated at random, guided by the "
-    "scores, with the same expected fraction π kept for every method; the Hellinger distance says "
-    "how far the model's next-token distribution moves. Each number is the area under the curve "
-    "over π, averaged over samples, with its 95 % confidence interval; higher is better. "
-    "Differences count if a paired bootstrap-t test of a mean difference of 0 finds them "
-    f"(p < {LEVEL}, {FAMILIES})."
-)
-_LEGEND = (
-    "Rank, method, AUC (mean over samples, averaged over the model's datasets; dot) and its 95 % "
-    "interval (line), on one scale for all rankings. Shaded: the best. Marked ≈: not significantly "
-    "different from it; ≡: equivalent to it; ?: not tested; †: not significantly better than "
-    "random scores (italics, open dot); †?: not tested against them."
-)
 
 
 def _claims(
@@ -134,7 +125,7 @@ def _rankings(numbers: Numbers, averages: pd.DataFrame) -> Iterator[Section]:
         label, n = numbers.labels.models[str(model)], rows["n"].max()
         label += f" on {numbers.restricted[str(model)]}" if numbers.restricted else ""
         heading = f"{label}: which methods are most faithful? (n = {n} samples)"
-        yield Section(heading, () if place else (_LEGEND,), rankings=tuple(rankings))
+        yield Section(heading, () if place else (text("rankings"),), rankings=tuple(rankings))
 
 
 def _standings(order: Order, scale: tuple[float, float]) -> Iterator[Standing]:

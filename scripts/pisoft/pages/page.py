@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import tomllib
 from base64 import b64encode
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from pisoft.tables.layout import Table
 from pisoft.tables.writer import render_html, render_latex
+
+TEXTS = tomllib.loads((Path(__file__).parent / "templates/texts.toml").read_text("utf-8"))
+
+
+def text(name: str, **values: Any) -> str:
+    """Return a text of `templates/texts.toml`, with what stands for its braces."""
+    return " ".join(TEXTS[name].split()).format(**values)
 
 
 @dataclass(frozen=True)

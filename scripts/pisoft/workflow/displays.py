@@ -28,7 +28,10 @@ TABLE_TEMPLATES = tuple(
     )
 )
 TEMPLATES = "scripts/pisoft/pages/templates"
-PAGE_TEMPLATES = (*TABLE_TEMPLATES, f"{TEMPLATES}/page.html.jinja", f"{TEMPLATES}/page.tex.jinja")
+PAGE_TEMPLATES = (
+    *TABLE_TEMPLATES,
+    *(f"{TEMPLATES}/{name}" for name in ("page.html.jinja", "page.tex.jinja", "texts.toml")),
+)
 EXPLORER_TEMPLATES = (
     *TABLE_TEMPLATES[:2],
     *(f"{TEMPLATES}/explorer.{end}" for end in ("html.jinja", "css", "js")),
