@@ -11,19 +11,13 @@ from pisoft.config.studies import grad_ellm_label
 from pisoft.figures.panels import draw, heading, lines, n_text, over_layers
 from pisoft.figures.style import line_styles
 from pisoft.statistics.layer_study import REST
-from pisoft.statistics.metrics import AUC_METRICS, METRICS
+from pisoft.statistics.metrics import AUC_METRICS, METRICS, PROPOSED
 from pisoft.statistics.results import select
 from pisoft.views.registry import display
 from pisoft.views.view import View
 
 # Both weightings look like the methods that have them in the other figures.
-STYLES = dict(
-    zip(
-        ("loosened", "original"),
-        line_styles(["grad_ellm", "grad_ellm_original"]).values(),
-        strict=True,
-    )
-)
+STYLES = dict(zip(("loosened", "original"), line_styles(PROPOSED).values(), strict=True))
 
 
 @display(

@@ -10,20 +10,9 @@ import numpy as np
 import pandas as pd
 
 from pisoft.formatting import signed
+from pisoft.pages import findings
 from pisoft.pages.example import example_table
-from pisoft.pages.findings import (
-    EQUAL,
-    SHORT,
-    Numbers,
-    Order,
-    failures,
-    headline,
-    permuted,
-    rounding,
-    sizes,
-    validity,
-    verdict,
-)
+from pisoft.pages.findings import EQUAL, SHORT, Numbers, Order, verdict
 from pisoft.pages.links import links
 from pisoft.pages.page import (
     TEXTS,
@@ -72,13 +61,15 @@ def index_page(
         title=f"π-Soft Bench · {run}",
         warning=warning,
         sections=(
-            Section("Answer", (headline(numbers),), points=tuple(terms)),
+            Section("Answer", (findings.headline(numbers),), points=tuple(terms)),
             Section("Can the numbers be trusted?", claims=tuple(_claims(evidence, files))),
             *_rankings(numbers, averages),
-            Section("How to read these numbers", (meaning, sizes(numbers)), (example_table(),)),
+            Section(
+                "How to read these numbers", (meaning, findings.sizes(numbers)), (example_table(),)
+            ),
             links(files, numbers.labels),
             Section("Both metrics over π", figure=figure),
-            Section("Samples that could not be evaluated", (failures(numbers),)),
+            Section("Samples that could not be evaluated", (findings.failures(numbers),)),
             Section("Provenance", points=facts),
         ),
     )
@@ -86,9 +77,9 @@ def index_page(
 
 # What supports the numbers: the question, and what answers it from a summary of this name.
 EVIDENCE: dict[str, tuple[str, Callable[[pd.DataFrame], str]]] = {
-    "metric_validation": ("Do the metrics detect planted evidence?", validity),
-    "permutation_baseline": ("Do shuffled scores lose their advantage?", permuted),
-    "variance_components": ("How large is numerical noise?", rounding),
+    "metric_validation": ("Do the metrics detect planted evidence?", findings.validity),
+    "permutation_baseline": ("Do shuffled scores lose their advantage?", findings.permuted),
+    "variance_components": ("How large is numerical noise?", findings.rounding),
 }
 
 

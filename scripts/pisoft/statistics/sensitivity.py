@@ -77,12 +77,9 @@ def _cells(
 
 
 def _alternative(protocol: str, other: str, operator: str) -> str | None:
-    """Return which alternative to a protocol's draws those of a protocol and operator are, if any.
+    """Return which alternative to the draws of a run's protocol those of another cell are.
 
-    Args:
-        protocol: of the run's draws.
-        other: the same, or the other one.
-        operator: of ablation; empty: the run's own.
+    None: of neither the other protocol alone, nor another operator of ablation alone.
     """
     if other != protocol:
         return None if operator else OTHER_ROUTING

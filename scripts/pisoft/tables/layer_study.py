@@ -33,13 +33,12 @@ def table(view: View) -> Table:
     )
     depths = {depth: f"Depth {depth:.0f}" for depth in np.unique(rows.loc[by_depth, "position"])}
     (fixed,) = select(rows, part=FIXED)["depth"].unique()
+    fixed_depth = "all" if np.isnan(fixed) else rank_text(fixed)
     grid = [
         *columns("position", depths, plain(3), part=REST),
         Column("Selected depth", {"part": SELECTED}, _depth),
         Column("Selected", {"part": SELECTED}, _mean),
-        Column(
-            f"Fixed depth {'all' if np.isnan(fixed) else rank_text(fixed)}", {"part": FIXED}, _mean
-        ),
+        Column(f"Fixed depth {fixed_depth}", {"part": FIXED}, _mean),
         Column("Leaky depth", {"part": LEAKY}, _depth),
         Column("Leaky", {"part": LEAKY}, plain(3)),
     ]
@@ -49,8 +48,7 @@ def table(view: View) -> Table:
     }
     made = blocks(numbers, metrics(AUC_METRICS), lines, grid)
     below = [notes.of_table("layer_study"), *notes.of_depths(results, lines)]
-    corner = "Dataset, method"
-    return grid_table(view, results, grid, made, below, corner)
+    return grid_table(view, results, grid, made, below, corner="Dataset, method")
 
 
 def _depth(number: Number) -> Entry:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from pisoft.statistics.metrics import METRICS
 from pisoft.tables import notes
-from pisoft.tables.grid import Column, blocks, each, grid_table, with_interval
+from pisoft.tables.grid import blocks, columns, each, grid_table, with_interval
 from pisoft.tables.layout import Table
 from pisoft.views.registry import display
 from pisoft.views.view import View
@@ -22,18 +22,12 @@ def table(view: View) -> Table:
     protocols = sorted(results.rows["protocol"].unique(), key=lambda name: name or "~")
     grid, spanners = [], []
     for protocol in protocols:
-        metrics = [metric for metric in SHOWN if (protocol, metric) in measured]
-        grid += [
-            Column(
-                METRICS[metric].label.rstrip(" ↑↓"),
-                {"protocol": protocol, "metric": metric},
-                with_interval,
-            )
-            for metric in metrics
-        ]
-        spanners.append((f"{protocol or 'any'} routing", len(metrics)))
+        names = [name for name in SHOWN if (protocol, name) in measured]
+        labels = {name: METRICS[name].label.rstrip(" ↑↓") for name in names}
+        grid += columns("metric", labels, with_interval, protocol=protocol)
+        spanners.append((f"{protocol or 'any'} routing", len(names)))
     titles, lines = each("dataset", results.datasets), each("method", results.methods)
-    made = blocks(results, titles, lines, grid, order_by=grid[0], sparse=True)
+    made = blocks(results, titles, lines, grid, grid[0], sparse=True)
     below = [notes.of_table("normalised_scores"), notes.samples(results)]
     shown = grid_table(view, results, grid, made, below)
     return replace(shown, spanners=tuple(spanners))

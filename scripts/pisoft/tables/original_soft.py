@@ -28,14 +28,8 @@ def table(view: View) -> Table:
     coverage = view.results("coverage", metric="identity", method=results.methods)
     shown = columns("metric", SHOWN, ranked)
     grid = [Column("Rank", shown[0].keys, rank), *shown]
-    made = blocks(
-        results,
-        each("dataset", results.datasets),
-        each("method", results.methods),
-        grid,
-        order_by=grid[0],
-        families=view.settings.families,
-    )
+    titles, lines = each("dataset", results.datasets), each("method", results.methods)
+    made = blocks(results, titles, lines, grid, grid[0], view.settings.families)
     marks = notes.marks(results, view.settings.equivalence_margin)
     below = [notes.of_table("original_soft"), *marks, notes.clamp(view.settings.clamp)]
     below += notes.of_coverage(coverage)

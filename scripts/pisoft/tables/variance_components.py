@@ -32,16 +32,11 @@ def table(view: View) -> Table:
         return Entry(number_text(np.sqrt(number.value), 3))
 
     def share(number: Number) -> Entry:
-        of = total.number(
-            {key: getattr(number, key) for key in ("metric", "dataset", "method")}
-        ).value
-        part = number.value / of
+        keys = {key: getattr(number, key) for key in ("metric", "dataset", "method")}
+        part = number.value / total.number(keys).value
         return Entry("<0.01" if 0 < part < 0.005 else number_text(part, 2))
 
-    grid = [
-        Column("Deviation", {"part": "total"}, deviation),
-        *columns("part", SOURCES, share),
-    ]
+    grid = [Column("Deviation", {"part": "total"}, deviation), *columns("part", SOURCES, share)]
     titles = {
         f"{METRICS[metric].label.rstrip(' ↑')}, {label}": {"metric": metric, "dataset": dataset}
         for metric in AUC_METRICS
