@@ -45,6 +45,11 @@ LLAMA, MISTRAL = "llama-3.1-8b-instruct", "mistral-7b-instruct-v0.3"
 NS = ("dynamic", LLAMA, "auc_pi_soft_ns")
 
 
+@pytest.fixture(autouse=True)
+def paths_are_those_of_the_project(monkeypatch):
+    monkeypatch.chdir(ROOT)
+
+
 @pytest.fixture(scope="module")
 def published():
     return load_published(FILE)
@@ -77,18 +82,18 @@ def changed(rows, selection, **changes):
     ]
 
 
-def compared(published, statistics, timings=(), other_models=(), other_datasets=()):
+def compared(published, statistics, timings=(), **others):
     frames = [
         pa.Table.from_pylist(list(rows), schema=SCHEMAS[kind]).to_pandas()
         for kind, rows in (("statistics", statistics), ("timings", timings))
     ]
-    return compare(published, *frames, other_models=other_models, other_datasets=other_datasets)
+    return compare(published, *frames, **{"other_models": (), "other_datasets": ()} | others)
 
 
 def cell_of(cells, protocol, model, metric, dataset, method):
     names = ["protocol", "model", "metric", "dataset", "method"]
-    wanted = (cells[names] == [protocol, model, metric, dataset, method]).all(axis=1)
-    (cell,) = cells[wanted].to_dict("records")
+    is_cell = (cells[names] == [protocol, model, metric, dataset, method]).all(axis=1)
+    (cell,) = cells[is_cell].to_dict("records")
     return cell
 
 
@@ -235,31 +240,30 @@ def test_agreement_counts_outcomes_and_compares_orders(published):
 # What is the published model ------------------------------------------------------------------
 
 
-def slice_of(tmp_path, monkeypatch, name, **changes):
-    monkeypatch.chdir(ROOT)
+def slice_of(name, **changes):
     raw = read_yaml(ROOT / "config" / f"{name}.yaml") | changes
     return PublishedJob.of(load_config(raw, ROOT / "config/catalogue", "test", load_method))
 
 
-def test_hub_entries_of_the_catalogue_are_the_published_ones(tmp_path, monkeypatch):
-    made = slice_of(tmp_path, monkeypatch, "paper", datasets=["imdb", "sst2", "tellmewhy"])
+def test_hub_entries_of_the_catalogue_are_the_published_ones():
+    made = slice_of("paper", datasets=["imdb", "sst2", "tellmewhy"])
     assert (made.other_models, made.other_datasets) == ({}, {})
     assert PublishedJob.model_validate_json(made.to_json()) == made
 
 
-def test_a_dataset_is_the_paper_s_by_its_records_and_not_by_its_name(tmp_path, monkeypatch):
+def test_a_dataset_is_the_paper_s_by_its_records_and_not_by_its_name(tmp_path):
     (tmp_path / "boolq").mkdir()
     (tmp_path / "boolq/test.jsonl").touch()
     datasets = ["sst2", "sst2_glue", "boolq", "boolq_eraser"]
-    made = slice_of(tmp_path, monkeypatch, "paper", datasets=datasets, local_root=str(tmp_path))
+    made = slice_of("paper", datasets=datasets, local_root=str(tmp_path))
     assert made.other_datasets == {
         "sst2_glue": "phrases of GLUE, where the paper has sentences",
         "boolq": "the original release, where the paper has ERASER's",
     }
 
 
-def test_trained_local_and_own_entries_are_others(tmp_path, monkeypatch):
-    demo = slice_of(tmp_path, monkeypatch, "config")
+def test_trained_local_and_own_entries_are_others(tmp_path):
+    demo = slice_of("config")
     assert demo.other_models["demo-llama"] == "trained by the workflow"
     assert demo.other_datasets["demo-why"] == "records made by the workflow"
     (tmp_path / "config.json").write_text("{}")
@@ -275,8 +279,7 @@ def test_trained_local_and_own_entries_are_others(tmp_path, monkeypatch):
         },
         "datasets": {"part": {"extends": "imdb", "label": "Part", "source": file}},
     }
-    made = slice_of(
-        tmp_path, monkeypatch, "paper", catalogue=additions, layer_study=None, restrictions={},
+    made = slice_of("paper", catalogue=additions, layer_study=None, restrictions={},
         models=[LLAMA, "fine-tuned", "mirror"], datasets=["imdb", "part"],
     )  # fmt: skip
     assert made.other_models == {
@@ -298,9 +301,8 @@ def words_of(page):
     return "\n".join(paragraph for section in page.sections for paragraph in section.paragraphs)
 
 
-def test_what_is_not_the_paper_s_is_named_and_not_compared(published, tmp_path, monkeypatch):
-    settings = slice_of(
-        tmp_path, monkeypatch, "paper", layer_study=None, restrictions={},
+def test_what_is_not_the_paper_s_is_named_and_not_compared(published):
+    settings = slice_of("paper", layer_study=None, restrictions={},
         models=[LLAMA, "demo-llama"], datasets=["imdb", "demo-sentiment", "demo-why"],
     )  # fmt: skip
     page = page_of(published, compared(published, []), settings)
@@ -316,9 +318,9 @@ def test_what_is_not_the_paper_s_is_named_and_not_compared(published, tmp_path, 
     assert "Grad-ELLM, AUC π-Soft-NS ↑, Llama-3.1-8B-Instruct · fixed routing (0.566 is" in words
 
 
-def test_numbers_lead_to_the_scores_of_their_model_and_dataset(published, tmp_path, monkeypatch):
+def test_numbers_lead_to_the_scores_of_their_model_and_dataset(published):
     cells = compared(published, *statistics_rows(published))
-    settings = slice_of(tmp_path, monkeypatch, "paper", datasets=["imdb"])
+    settings = slice_of("paper", datasets=["imdb"])
     tables = [
         table
         for section in page_of(published, cells, settings, "../explorer.html").sections
@@ -332,16 +334,15 @@ def test_numbers_lead_to_the_scores_of_their_model_and_dataset(published, tmp_pa
     assert [*tables[0].links] == [MODELS[name] for name in MODELS if name in settings.models]
 
 
-def test_settings_unlike_the_papers_are_named_and_others_are_not(published, tmp_path, monkeypatch):
+def test_settings_unlike_the_papers_are_named_and_others_are_not(published):
     cells = compared(published, *statistics_rows(published))
-    same = slice_of(tmp_path, monkeypatch, "paper")
+    same = slice_of("paper")
     words = words_of(page_of(published, cells, same))
     assert "Settings that the paper states are the same here." in words
     assert "as in config/paper.yaml: prompts.max_tokens: null; generation.max_new_tok" in words
     assert "generation.max_new_tokens: 50; evaluation.scope: content" in words
     assert f"{LLAMA}.dtype: bfloat16" in words
-    unlike = slice_of(
-        tmp_path, monkeypatch, "paper",
+    unlike = slice_of("paper",
         evaluation={
             "preset": "efficient", "pi_grid": [0.1, 0.5], "clamp": "none", "operator": "mean",
         },
@@ -357,7 +358,7 @@ def test_settings_unlike_the_papers_are_named_and_others_are_not(published, tmp_
     assert "ranking.steps: 5 (paper: 20, app:insertion/deletion)" in words
 
 
-def test_counts_and_cells_are_those_of_the_comparison(published, tmp_path, monkeypatch):
+def test_counts_and_cells_are_those_of_the_comparison(published):
     statistics, timings = statistics_rows(published, shift=0.002)
     statistics = changed(
         statistics, {"method": "deeplift", "dataset": "imdb", "protocol": "dynamic"},
@@ -365,7 +366,7 @@ def test_counts_and_cells_are_those_of_the_comparison(published, tmp_path, monke
     )  # fmt: skip
     statistics = without(statistics, method="reagent")
     cells = compared(published, statistics, timings)
-    page = page_of(published, cells, slice_of(tmp_path, monkeypatch, "paper"))
+    page = page_of(published, cells, slice_of("paper"))
     _, counts, single, *_ = page.sections
     outcomes = cells[cells["model"] == LLAMA]["outcome"].value_counts()
     judged = outcomes["inside"] + outcomes["outside"]
@@ -390,8 +391,8 @@ def test_counts_and_cells_are_those_of_the_comparison(published, tmp_path, monke
     assert [entry.text for entry in retained.blocks[0].rows[0].entries[:2]] == ["17", "17.0"]
 
 
-def test_robustness_tables_mark_another_best(published, tmp_path, monkeypatch):
-    settings = slice_of(tmp_path, monkeypatch, "paper")
+def test_robustness_tables_mark_another_best(published):
+    settings = slice_of("paper")
     page = page_of(published, compared(published, []), settings)
     *_, robustness, _ = page.sections
     _, nc = robustness.tables[0].blocks
@@ -436,8 +437,8 @@ def run_script(folder, statistics, timings, settings):
     return {name: (folder / name).read_bytes() for name in names}
 
 
-def test_the_script_writes_the_same_bytes_every_time(published, tmp_path, monkeypatch):
-    rows, settings = statistics_rows(published), slice_of(tmp_path, monkeypatch, "paper")
+def test_the_script_writes_the_same_bytes_every_time(published, tmp_path):
+    rows, settings = statistics_rows(published), slice_of("paper")
     first = run_script(tmp_path / "first", *rows, settings)
     assert first == run_script(tmp_path / "second", *rows, settings)
     cells = list(csv.DictReader(first["cells.csv"].decode().splitlines()))
@@ -452,8 +453,8 @@ def test_the_script_writes_the_same_bytes_every_time(published, tmp_path, monkey
 
 
 @needs_latex
-def test_latex_fits_two_columns_with_booktabs_alone(published, tmp_path, monkeypatch):
-    settings = slice_of(tmp_path, monkeypatch, "paper")
+def test_latex_fits_two_columns_with_booktabs_alone(published, tmp_path):
+    settings = slice_of("paper")
     run_script(tmp_path, *statistics_rows(published), settings)
     typeset(tmp_path / "page.tex")
 
@@ -520,14 +521,7 @@ def test_the_depth_selected_on_what_is_reported_has_no_interval(published):
     assert set(found["method"]) == {"grad_ellm_leaky"}
     assert found.loc["imdb", "value"] == pytest.approx(0.1 + 0.045)
     assert found.loc["average", ["value", "n"]].tolist() == pytest.approx([0.145, 50])
-    statistics, timings = (
-        pa.Table.from_pylist([], schema=SCHEMAS[kind]).to_pandas()
-        for kind in ("statistics", "timings")
-    )
-    cells = compare(
-        published, pd.concat([statistics, leaky_statistics(study)]), timings,
-        other_models=(), other_datasets=(),
-    )  # fmt: skip
+    cells = compared(published, leaky_statistics(study).to_dict("records"))
     cell = cell_of(cells, *NS, "imdb", "grad_ellm_leaky")
     assert (cell["outcome"], cell["value"]) == ("no interval", pytest.approx(0.145))
 
@@ -540,27 +534,20 @@ def test_an_average_over_some_of_the_papers_datasets_is_none(published):
 # Settings that decide a number ----------------------------------------------------------------
 
 
-def outcomes_with(published, tmp_path, monkeypatch, **changes):
+def outcomes_with(published, **changes):
     """Outcomes by metric, dataset and method of a run of such settings that has every number."""
-    made = slice_of(tmp_path, monkeypatch, "paper", **changes)
     statistics, _ = statistics_rows(published)
-    frames = [
-        pa.Table.from_pylist(rows, schema=SCHEMAS[kind]).to_pandas()
-        for kind, rows in (("statistics", statistics), ("timings", []))
-    ]
-    cells = compare(
-        published, *frames, other_models=(), other_datasets=(), unlike=differences(made)
-    )  # fmt: skip
-    own = cells[(cells["model"] == LLAMA) & (cells["protocol"] != "fixed")]
-    return own.set_index(["metric", "dataset", "method"])["outcome"]
+    cells = compared(published, statistics, unlike=differences(slice_of("paper", **changes)))
+    of_llama = cells[(cells["model"] == LLAMA) & (cells["protocol"] != "fixed")]
+    return of_llama.set_index(["metric", "dataset", "method"])["outcome"]
 
 
-def test_numbers_that_an_unlike_setting_decides_are_not_compared(published, tmp_path, monkeypatch):
-    same = outcomes_with(published, tmp_path, monkeypatch)
+def test_numbers_that_an_unlike_setting_decides_are_not_compared(published):
+    same = outcomes_with(published)
     assert "other settings" not in set(same)
     given = {"step_scores": "aggregated", "step_interval": 5}
     free = {"evaluation": {**given, "clamp": "none"}}
-    clamp = outcomes_with(published, tmp_path, monkeypatch, **free)
+    clamp = outcomes_with(published, **free)
     assert (clamp["auc_pi_soft_ns"] == "other settings").all()
     assert (clamp["auc_pi_soft_nc"] == "inside").all()
     every = {"generation": {"step_interval": 1}}
@@ -568,23 +555,23 @@ def test_numbers_that_an_unlike_setting_decides_are_not_compared(published, tmp_
         {"generation": {"step_interval": 5}, "evaluation": {**given, "step_interval": 5}},
         {**every, "evaluation": {**given, "step_interval": 3}},
     ):
-        areas = outcomes_with(published, tmp_path, monkeypatch, **unlike)["auc_pi_soft_nc"]
+        areas = outcomes_with(published, **unlike)["auc_pi_soft_nc"]
         assert set(areas[["tellmewhy", "wikibio", "average"]]) == {"other settings"}
         assert set(areas[["imdb", "sst2"]]) == {"inside"}
     few = {"evaluation": {**given, "draws": 3}}
-    fewer = outcomes_with(published, tmp_path, monkeypatch, **few)
+    fewer = outcomes_with(published, **few)
     assert set(fewer["auc_pi_soft_ns"]) == {"inside"}, "draws say how precisely it is known"
     spread = {"evaluation": {**given, "sampler": "latin"}}
-    latin = outcomes_with(published, tmp_path, monkeypatch, **spread)
+    latin = outcomes_with(published, **spread)
     assert set(latin["auc_pi_soft_nc"]) == {"inside"}, "so does how they are spread"
     counted = {"evaluation": {**given, "sampler": "count"}}
-    count = outcomes_with(published, tmp_path, monkeypatch, **counted)
+    count = outcomes_with(published, **counted)
     assert (count["auc_pi_soft_nc"] == "other settings").all(), "of masks with another law"
     assert "other settings" not in set(count["deletion_auc"])
 
 
-def test_options_unlike_the_papers_decide_their_methods_numbers(published, tmp_path, monkeypatch):
-    made = slice_of(tmp_path, monkeypatch, "paper")
+def test_options_unlike_the_papers_decide_their_methods_numbers(published):
+    made = slice_of("paper")
     assert differences(made) == []
     changed = {**made.options, "attention": {**made.options["attention"], "layers": None}}
     (found,) = differences(made.model_copy(update={"options": changed}))
@@ -593,8 +580,8 @@ def test_options_unlike_the_papers_decide_their_methods_numbers(published, tmp_p
     assert set(rows["method"]) == {"attention"}
 
 
-def test_every_setting_that_can_change_a_number_is_beside_the_paper(tmp_path, monkeypatch):
-    made = slice_of(tmp_path, monkeypatch, "paper")
+def test_every_setting_that_can_change_a_number_is_beside_the_paper():
+    made = slice_of("paper")
     assert settings_of(made).keys() == SETTINGS.keys() | NO_NUMBER
     for one in compared_settings(made):
         assert one.here == one.setting.paper, "of open settings, SETTINGS has paper.yaml's reading"
@@ -608,10 +595,10 @@ UNLIKE = {
 }
 
 
-def test_readings_unlike_those_of_paper_yaml_are_named_and_compared(tmp_path, monkeypatch):
+def test_readings_unlike_those_of_paper_yaml_are_named_and_compared():
     raw = read_yaml(ROOT / "config/paper.yaml")
     changes = {name: {**raw.get(name, {}), **given} for name, given in UNLIKE.items()}
-    made = slice_of(tmp_path, monkeypatch, "paper", **changes)
+    made = slice_of("paper", **changes)
     options = {**made.options["grad_ellm"], "heads": "per_head"}
     targets = {"saliency": "generated", "mine": "generated"}
     types = {**made.types, LLAMA: "float32", "llama-3.1-70b-instruct": "bfloat16"}
