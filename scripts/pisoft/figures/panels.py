@@ -113,11 +113,8 @@ def lines(
 ) -> None:
     """Draw a line over `position` for each method, with a band of 95 % intervals.
 
-    Args:
-        panel: where.
-        rows: results; `method`, `position`, `value`, `low` and `high` are read.
-        labels: of the methods, in the order of the legend.
-        styles: of the methods, if not their usual ones.
+    Of `rows`, `method`, `position`, `value`, `low` and `high` are read. `labels` are in the order
+    of the legend; `styles` are of the methods, if not their usual ones.
     """
     looks = styles or line_styles(labels)
     for index, (name, label) in enumerate(labels.items()):
@@ -168,11 +165,7 @@ def over_layers(panel: Axes, numbers: pd.Series, label: str) -> None:
 def dots(panel: Axes, rows: pd.DataFrame, labels: Mapping[str, str], label: str) -> None:
     """Draw each method's number as a dot on its 95 % interval, one below the other.
 
-    Args:
-        panel: where.
-        rows: results, one for each method, in order from the top.
-        labels: of the methods.
-        label: of the x axis.
+    `rows` are results, one for each method, in order from the top; `label` is that of the x axis.
     """
     looks = line_styles(labels)
     for index, row in enumerate(rows.itertuples()):
@@ -197,11 +190,7 @@ def dot_panels(
 ) -> Figure:
     """Return panels of dots (:func:`dots`) with the methods in order of the first panel.
 
-    Args:
-        view: what the figure is of.
-        results: by the label of each panel's x axis.
-        labels: of the methods.
-        highest_first: whether the highest value is on top.
+    `results` are by the label of each panel's x axis. The lowest value is on top, or the highest.
     """
     first = next(iter(results.values())).set_index("method")["value"].reindex([*labels])
     order = first.sort_values(ascending=not highest_first, kind="stable").index
@@ -220,9 +209,7 @@ def dot_panels(
 def lower_triangle(rows: pd.DataFrame, names: Sequence[str]) -> np.ndarray:
     """Return the number of every two names, (M, M): the second's line, the first's column.
 
-    Args:
-        rows: results, one for each pair of `method` and `other`.
-        names: of lines and columns.
+    `rows` are results, one for each pair of `method` and `other`.
     """
     wide = rows.pivot(index="other", columns="method", values="value")
     return wide.reindex(index=list(names), columns=list(names)).to_numpy(dtype=float)

@@ -95,9 +95,8 @@ def _beside(panel: Axes, inches: float) -> dict[str, Any]:
 def groups(pairs: pd.DataFrame, order: list[str]) -> list[list[str]]:
     """Return the largest groups of methods no two of which differ significantly, in order.
 
-    Args:
-        pairs: tests of `method` against `other`; a pair without a test counts as equal.
-        order: of the methods, the best first.
+    Of `pairs`, tests of `method` against `other`, one without a p-value counts as equal; `order`
+    are the methods, the best first.
     """
     graph = networkx.complete_graph(order)
     differ = pairs[pairs["p_adjusted"] < LEVEL]

@@ -33,13 +33,9 @@ def against_paper_page(
 ) -> Page:
     """Build the page of a run that has a model of the paper's; numbers are of these models.
 
-    Args:
-        published: rows of :func:`pisoft.statistics.published.load_published`.
-        cells: rows of :func:`pisoft.statistics.against_paper.compare`.
-        agreements: rows of :func:`pisoft.statistics.against_paper.agreement`.
-        robustness: rows of :func:`pisoft.statistics.against_paper.published_robustness`.
-        settings: what of the run is not as published.
-        explorer: address of the page that shows scores, if there is one.
+    Rows are those of :func:`pisoft.statistics.published.load_published` and of `compare`,
+    `agreement` and `published_robustness` in :mod:`pisoft.statistics.against_paper`; `explorer` is
+    the address of the page that shows scores, if there is one.
     """
     models = {
         name: label

@@ -21,14 +21,9 @@ def figure_page(
 ) -> Page:
     """Build the page of a figure that lies beside it.
 
-    Args:
-        title: of the figure.
-        caption: as reStructuredText; its paragraphs before the settings are shown.
-        figure: where it lies, without ending.
-        endings: of its files, that of the SVG among them.
-        files: what it was made from, by kind.
-        warning: what the numbers of this run do not show, or nothing.
-        pages: the run's pages.
+    `figure` is its path without ending; one of `endings` is that of the SVG. Of the caption, which
+    is reStructuredText, the paragraphs before the settings are shown. `files` are those that it
+    was made from, by kind; `warning` says what the numbers of this run do not show.
     """
     paragraphs = caption.replace("*", "").partition("Settings::")[0].split("\n\n")
     made_of = {kind: os.path.commonpath(paths) for kind, paths in files.items() if paths}

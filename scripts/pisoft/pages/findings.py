@@ -169,8 +169,7 @@ class Numbers:
     def order(self, **cell: str) -> Order:
         """Return the order of the methods by a metric.
 
-        Args:
-            cell: metric, protocol and, of several models, model.
+        `cell` is metric, protocol and, of several models, model.
         """
         rows = self.averages("statistics", **cell).dropna(subset="value").set_index("method")
         pairs = self.averages("comparisons", **cell)
@@ -205,8 +204,7 @@ def headline(numbers: Numbers) -> str:
 def answer(orders: Mapping[str, Order]) -> str:
     """Say who leads by each metric, and by how much over the runner-up.
 
-    Args:
-        orders: of one model and protocol, by metric.
+    `orders` are those of one model and protocol, by metric.
     """
     ranked = {SHORT[metric]: order for metric, order in orders.items() if len(order.rows)}
     if not ranked:
@@ -276,9 +274,7 @@ def _count(count: int, noun: str) -> str:
 def verdict(numbers: Numbers, **cell: str) -> str:
     """Say who leads by a metric, what that depends on, and how many methods are above random.
 
-    Args:
-        numbers: statistics, comparisons and ranks.
-        cell: metric, protocol and model.
+    `cell` is metric, protocol and model.
     """
     order = numbers.order(**cell)
     if order.rows.empty:

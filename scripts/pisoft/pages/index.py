@@ -144,9 +144,8 @@ def facts_of(
 ) -> tuple[str, ...]:
     """Return the provenance of the results.
 
-    Args:
-        origins: provenance of a model's generations, by its label.
-        versions: of packages, Python and the code, see :func:`pisoft.store.parquet.made_with`.
+    `origins` are the provenance of a model's generations, by its label; `versions` those of
+    packages, Python and the code, see :func:`pisoft.store.parquet.made_with`.
     """
     facts = []
     for label, origin in origins.items():

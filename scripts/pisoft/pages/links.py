@@ -16,9 +16,7 @@ CardLine = tuple[str, dict[str, list[Link]]]
 def links(files: Mapping[str, Sequence[Path]], names: LabelSettings) -> Section:
     """Link to every file: a card for each group, a line for each kind of table, figure or page.
 
-    Args:
-        files: by title, `{page}.html` or `{tables|figures}/{name}/…`, below the run's folder.
-        names: labels of what the parts of a path are.
+    `files` are by title, `{page}.html` or `{tables|figures}/{name}/…`, below the run's folder.
     """
     cards: dict[str, list[CardLine]] = {group: [] for group in ORDER}
     for title, paths in files.items():

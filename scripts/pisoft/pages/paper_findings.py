@@ -49,10 +49,8 @@ class Finding:
 def paper_findings(numbers: Numbers, protocols: Iterable[str]) -> Iterator[Finding]:
     """Yield the paper's findings.
 
-    Args:
-        numbers: of one model: statistics, comparisons, density_correlations, advantage and
-            permutation_baseline.
-        protocols: that were run.
+    `numbers` are of one model: statistics, comparisons, density_correlations, advantage and
+    permutation_baseline; `protocols` those that were run.
     """
     if "dynamic" in protocols:
         yield _retained(numbers)

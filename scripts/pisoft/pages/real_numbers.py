@@ -132,11 +132,7 @@ def kept(folder: Path) -> tuple[Numbers, About]:
 def result_text(numbers: Numbers, *, protocol: str, figure: str, page: str) -> str:
     """Return table, answer and figure, as Markdown.
 
-    Args:
-        numbers: statistics and comparisons of one model.
-        protocol: whose numbers.
-        figure: path of the figure from README.md.
-        page: path of the page with all numbers of the run.
+    `figure` and `page`, with all numbers of the run, are paths from README.md.
     """
     results = numbers.results("statistics", protocol=protocol)
     orders = {name: numbers.order(metric=name, protocol=protocol) for name in AUC_METRICS}
@@ -170,11 +166,8 @@ def result_text(numbers: Numbers, *, protocol: str, figure: str, page: str) -> s
 def put_between_markers(document: str, text: str, name: str, target: str = "readme") -> str:
     """Replace what stands between the two markers of a document.
 
-    Args:
-        document: text with both :data:`MARKERS` of the target, each on a line of its own.
-        text: what is to stand there.
-        name: of the document, for the error message.
-        target: of `make`, which writes it.
+    These are :data:`MARKERS` of the target of `make`, each on a line of its own; `name` is the
+    document's, for the error message.
 
     Raises:
         BenchmarkError: a marker is missing, there more than once, or in the wrong place.
@@ -212,11 +205,8 @@ def _entry_text(entry: Entry) -> str:
 def real_numbers_page(numbers: Numbers, about: About, figure: str, changes: str = "") -> str:
     """Return the page of the docs, as Markdown.
 
-    Args:
-        numbers: of the summary.
-        about: what they are of.
-        figure: path of the figure from the page.
-        changes: why verdicts differ from those on the page before.
+    `figure` is a path from the page; `changes` says why verdicts differ from those on the page
+    before.
     """
     findings = [
         (

@@ -69,9 +69,8 @@ def _differences(
 ) -> pd.DataFrame:
     """Return method less random scores, samples by part, π, metric and method.
 
-    Args:
-        curves: `soft_sample_curves` rows of one dataset.
-        weights: of the curve's values (P,), by part and π.
+    `curves` are `soft_sample_curves` of one dataset; `weights` of their values, (P,), by part and
+    π.
     """
     lacking = np.full(next(iter(weights.values())).size, np.nan)
     values = np.stack([lacking if curve is None else curve for curve in curves["values"]])

@@ -131,13 +131,8 @@ def alternative_samples(
 
     Only half of the samples has several halves, each without a value for the samples left out.
 
-    Args:
-        metric: of :data:`METRICS`.
-        dataset: its name, a key of the halves.
-        methods: areas of the run's draws.
-        new_draws: areas of other draws, by alternative.
-        settings: clamp and seed.
-        clusters: of samples, by `sample_id`.
+    `methods` are areas of the run's draws, `new_draws` those of other draws by alternative. The
+    name of the dataset is a key of the halves.
 
     Returns:
         Samples, and why alternatives have no value, by alternative.

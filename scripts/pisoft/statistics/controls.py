@@ -20,11 +20,8 @@ Cell = dict[str, object]  # by KEYS and `position`; None: does not apply
 def sample_values(files: Files) -> Iterator[tuple[Cell, pd.DataFrame]]:
     """Yield every cell with an oracle, and its values by sample and method or control.
 
-    Higher is better; NaN: failed.
-
-    Args:
-        files: `soft_samples` and, if there are any, `datamodel_samples` and `ranking_samples`, of
-            the methods and of the controls.
+    Higher is better; NaN: failed. The files are `soft_samples` and, if there are any,
+    `datamodel_samples` and `ranking_samples`, of the methods and of the controls.
     """
     kinds = [k for k in ("soft_samples", "datamodel_samples", "ranking_samples") if k in files]
     rows = pd.concat([files.rows(kind) for kind in kinds], ignore_index=True)

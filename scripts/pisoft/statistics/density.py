@@ -81,9 +81,8 @@ def densities(steps: Iterable[StepScores], method: str) -> pd.DataFrame:
 def correlate(density: pd.DataFrame, areas: pd.DataFrame) -> pd.DataFrame:
     """Return samples by protocol, metric, measure (`other`) and :data:`ALL` or not (`part`).
 
-    Args:
-        density: samples by (method, metric), the latter of :data:`MEASURES`.
-        areas: by sample; `protocol`, `metric`, `method`, `value`.
+    `density` has samples by (method, metric), `areas` by sample the `protocol`, `metric`, `method`
+    and `value`.
     """
     methods = density.columns.unique("method")
     parts = {ALL: methods} if CONTROL in methods else {}

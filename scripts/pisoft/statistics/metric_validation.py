@@ -59,10 +59,8 @@ def validation(
 ) -> pd.DataFrame:
     """Return the results of one metric.
 
-    Args:
-        values: samples by controls and `random`; higher is better, NaN failed.
-        settings: names on the ladder of noise.
-        key: of the random numbers.
+    `values` are samples by controls and `random`, higher is better, NaN failed; `key` is that of
+    the random numbers.
     """
     values = values.assign(**{NOISY: values[settings.middle]})
     ordered = list(dict.fromkeys((*CHAIN, *settings.ladder)))

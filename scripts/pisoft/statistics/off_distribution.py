@@ -40,8 +40,7 @@ def summaries(files: Files, settings: ResamplingJob) -> dict[str, Summary]:
 def by_sample(rows: pd.DataFrame) -> pd.DataFrame:
     """Return samples by :data:`KEYS`; NaN: it failed.
 
-    Args:
-        rows: `inputs` rows of one dataset.
+    `rows` are `inputs` rows of one dataset.
     """
     by_step = rows.set_index(["sample_id", "step", "operator", "pi"])
     numbers = by_step[[*MEASURES, *CLEAN_MEASURES]].astype(float).where(by_step["status"] == OK)

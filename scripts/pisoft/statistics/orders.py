@@ -82,8 +82,7 @@ def leave_one_out(values: pd.DataFrame, best: Best) -> pd.DataFrame:
 def order_changes(averages: pd.DataFrame) -> pd.DataFrame:
     """Compare the order of the methods without each dataset with that on all of them.
 
-    Args:
-        averages: rows of :func:`leave_one_out`.
+    `averages` are rows of :func:`leave_one_out`.
 
     Returns:
         One row per dataset left out, `other`: `kendall_tau` (τ-b) between the two orders, `best`,

@@ -62,10 +62,7 @@ def similarities(
 ) -> pd.Series:
     """Return by sample the mean of Spearman's ρ between a method's scores; NaN without any.
 
-    Args:
-        steps: of one model and dataset.
-        changed: the same on a randomised model.
-        method: whose scores.
+    `steps` are of one model and dataset, `changed` are the same on a randomised model.
     """
     correlations: dict[str, list[float]] = {}
     for step, other in zip(steps, changed, strict=True):

@@ -95,12 +95,8 @@ def sensitivities(
 ) -> Iterator[pd.DataFrame]:
     """Yield results of one metric, protocol and model, but for the latter two keys.
 
-    Args:
-        metric: a key of :data:`METRICS`.
-        datasets: by dataset and method, areas of the run's draws.
-        new_draws: the same by alternative, under the other routing or with another operator.
-        settings: clamp, seed and number of resamples.
-        clusters: of samples, by `sample_id`.
+    `datasets` are the areas of the run's draws by dataset and method; `new_draws` the same by
+    alternative, under the other routing or with another operator.
     """
     samples, missing = {}, {}
     for name, methods in datasets.items():
@@ -122,10 +118,8 @@ def compare_orders(
 ) -> pd.DataFrame:
     """Compare every alternative's order with the run's.
 
-    Args:
-        estimates: by metric, alternative, half and method, of a single metric.
-        alternatives: that are compared.
-        missing: why an alternative has no value, by alternative.
+    Estimates are by metric, alternative, half and method, of a single metric; `missing` says why an
+    alternative has no value.
 
     Returns:
         By alternative (`part`), τ with the reason why there is none as `text`, and :data:`FACTS`

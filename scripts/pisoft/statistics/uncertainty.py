@@ -88,8 +88,7 @@ def summaries(files: Files, settings: UncertaintyJob) -> dict[str, Summary]:
 def by_datasets(datasets: Mapping[str, Samples]) -> list[dict[str, Samples]]:
     """Split samples so that all models of a part have the same datasets, as averages need them.
 
-    Args:
-        datasets: samples by dataset; `model` is a level of their columns.
+    `datasets` are samples by dataset; `model` is a level of their columns.
     """
     datasets_of: dict[str, list[str]] = {}
     for name, samples in datasets.items():
@@ -262,9 +261,7 @@ def variance_components(values: pd.DataFrame, dataset: str) -> list[pd.DataFrame
     its draws, and an upper bound of rounding. The first is what the others leave of the total; as
     a difference of estimates it may come out below 0.
 
-    Args:
-        values: samples of one dataset by :data:`KEYS`.
-        dataset: its name.
+    `values` are samples of one dataset by :data:`KEYS`.
     """
     tables = []
     for metric, (area, draws) in VARIANCES.items():

@@ -77,9 +77,7 @@ def explorer_links(
 ) -> dict[str, dict[str, str]]:
     """Return where the explorer shows samples, by the labels of their model and dataset.
 
-    Args:
-        explorer: its address, relative to the page with the table; empty: there is none.
-        models, datasets: their labels.
+    `explorer` is its address, relative to the page with the table; empty: there is none.
     """
     return {
         of_model: {

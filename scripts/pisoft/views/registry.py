@@ -80,9 +80,7 @@ def display(title: str, **arguments: Any) -> Callable[[F], F]:
 def displays_in(room: str, package: Path = PACKAGE) -> dict[str, Display]:
     """Return the tables or the figures by name, read from their source.
 
-    Args:
-        room: `tables` or `figures`.
-        package: folder of the room.
+    `room` is `tables` or `figures`, a folder of the package.
 
     Raises:
         BenchmarkError: an argument of the decorator is no literal, or not one of its arguments.

@@ -147,9 +147,7 @@ class View:
     def results(self, question: str, **keys: Any) -> Results:
         """Return the results of a question for the cell; those without a protocol are of every one.
 
-        Args:
-            question: name of the file.
-            keys: see :meth:`Results.select`.
+        `keys` are as in :meth:`Results.select`.
 
         Raises:
             BenchmarkError: the file has no row for the cell.
@@ -173,11 +171,8 @@ def displayed(
 ) -> Iterator[tuple[str, Display, View, Any]]:
     """Yield path, description and view of tables or figures, and what their functions make.
 
-    Args:
-        room: `tables` or `figures`.
-        paths: of the displays below their folder, without ending.
-        patterns: paths of the files by kind; see :func:`pisoft.views.registry.files_of`.
-        settings: of all displays.
+    `room` is `tables` or `figures`; `paths` are those of the displays below that folder, without
+    ending; `patterns` are as in :func:`pisoft.views.registry.files_of`.
     """
     for path in paths:
         described, function = drawing(room, path.split("/")[0])
