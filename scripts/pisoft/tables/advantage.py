@@ -9,12 +9,11 @@ import pandas as pd
 
 from pisoft.formatting import NOTHING
 from pisoft.statistics.metrics import AVERAGE, CURVE_METRICS, LEVEL, NO_CONTROL
-from pisoft.statistics.results import select
 from pisoft.tables import notes
 from pisoft.tables.grid import Column, blocks, each, grid_table, p_value, with_interval
 from pisoft.tables.layout import Entry, Table
 from pisoft.views.registry import display
-from pisoft.views.view import View
+from pisoft.views.view import Results, View
 
 HALVES = {
     "lower": "π ≤ 0.5",
@@ -28,7 +27,7 @@ VERDICTS = {  # by whether it is significantly better than random scores below 0
     (False, False): "in neither half",
 }
 NO_VALUE = "no value"
-SLOPES = {1: "larger for π > 0.5", -1: "smaller for π > 0.5"}
+SLOPES: Mapping[float, str] = {1: "larger for π > 0.5", -1: "smaller for π > 0.5"}
 
 
 @display(title="Advantage over random scores by π", by=("protocol", "model"), reads=("advantage",))
@@ -36,10 +35,9 @@ def table(view: View) -> Table:
     """Build the table of one protocol and model, of the mean over datasets."""
     results = view.results_if_any("advantage")
     averages = results.select(dataset=AVERAGE)
-    by_method = dict(iter(averages.rows.groupby(["metric", "method"])))
-    above = {key: spans_above_zero(rows) for key, rows in by_method.items()}
-    signs = {key: half_signs(rows) for key, rows in by_method.items()}
-    verdicts = {key: _verdict(halves) for key, halves in signs.items()}
+    by_method = averages.rows.groupby(["metric", "method"])
+    above = {key: spans_above_zero(rows) for key, rows in by_method}
+    verdicts = {key: _verdict(averages, *key) for key in above}
     first = {"part": "at", "position": averages.rows["position"].min()}
     grid = [
         *(
@@ -54,7 +52,7 @@ def table(view: View) -> Table:
     made = blocks(averages, each("metric", shown), each("method", results.methods), grid, grid[0])
     below = [NO_CONTROL]
     if shown:
-        better = [_better(name, results.methods, verdicts, signs) for name in shown]
+        better = [_better(averages, name, verdicts) for name in shown]
         meaning = [notes.text("interval"), notes.of_table("advantage")]
         below = [*better, *meaning, notes.clamp(view.settings.clamp), notes.samples(results)]
     return grid_table(view, results, grid, made, below)
@@ -69,28 +67,23 @@ def spans_above_zero(rows: pd.DataFrame) -> str:
     return ", ".join(map(" to ".join, ends)) or NOTHING
 
 
-def half_signs(rows: pd.DataFrame) -> pd.Series:
-    """Return by part whether each of :data:`HALVES` differs significantly from 0.
-
-    1: it is above 0, -1: below, 0: not significantly different, NaN: no value.
-    """
-    halves = select(rows, part=HALVES).set_index("part").reindex(list(HALVES))
-    return np.sign(halves["value"]) * (halves["p_adjusted"] < LEVEL)
+def _sign(averages: Results, metric: str, method: str, part: str) -> float:
+    """Return 1 if a part's mean is significantly above 0, -1 if below, else 0; NaN: no value."""
+    number = averages.number({"metric": metric, "method": method, "part": part})
+    return float(np.sign(number.value) * (number.p_adjusted < LEVEL))
 
 
-def _verdict(signs: pd.Series) -> str:
-    return NO_VALUE if signs.isna().any() else VERDICTS[signs["lower"] > 0, signs["upper"] > 0]
+def _verdict(averages: Results, metric: str, method: str) -> str:
+    lower, upper = (_sign(averages, metric, method, part) for part in ("lower", "upper"))
+    return NO_VALUE if np.isnan(lower + upper) else VERDICTS[lower > 0, upper > 0]
 
 
-def _better(
-    metric: str,
-    methods: Mapping[str, str],
-    verdicts: Mapping[tuple[str, str], str],
-    signs: Mapping[tuple[str, str], pd.Series],
-) -> str:
+def _better(averages: Results, metric: str, verdicts: Mapping[tuple[str, str], str]) -> str:
     """Say which methods are better than random scores where, and where more so."""
+    methods = averages.methods
     halves = {name: verdicts[metric, name] for name in methods}
-    slopes = {name: SLOPES.get(signs[metric, name]["upper_minus_lower"], "") for name in methods}
+    signs = {name: _sign(averages, metric, name, "upper_minus_lower") for name in methods}
+    slopes = {name: SLOPES.get(sign, "") for name, sign in signs.items()}
     better = _grouped(methods, halves, [*VERDICTS.values(), NO_VALUE])
     differs = _grouped(methods, slopes, SLOPES.values())
     differs = differs or "not significantly different between the halves for any method"
