@@ -46,19 +46,15 @@ def table(view: View) -> Table:
 def _verdicts(whole: Results, lines: grid.Labelled) -> Iterator[str]:
     """Name the metrics that recover the order of the controls, and those that do not."""
     for dataset, of_dataset in whole.datasets.items():
-        numbers = {
-            line: whole.number({**keys, "dataset": dataset, "part": NEEDED})
-            for line, keys in lines.items()
-        }
-        needed = {line: number.value for line, number in numbers.items() if number is not MISSING}
-        outcomes = {
-            "recovered by": [line for line in needed if np.isfinite(needed[line])],
-            "not recovered with these samples by": [
-                line + _confused(whole, {**lines[line], "dataset": dataset})
-                for line in needed
-                if not np.isfinite(needed[line])
-            ],
-        }
+        recovered, confused = [], []
+        for line, keys in lines.items():
+            of_line = {**keys, "dataset": dataset}
+            needed = whole.number({**of_line, "part": NEEDED})
+            if np.isfinite(needed.value):
+                recovered.append(line)
+            elif needed is not MISSING:
+                confused.append(line + _confused(whole, of_line))
+        outcomes = {"recovered by": recovered, "not recovered with these samples by": confused}
         parts = [f"{words}: {', '.join(labels)}" for words, labels in outcomes.items() if labels]
         yield f"{of_dataset}: the order of the means is {'; '.join(parts)}."
 
