@@ -102,17 +102,16 @@ def _settings(settings: PublishedJob) -> Iterator[str]:
         if unlike
         else "Settings that the paper states are the same here."
     )
-    left_open = [one for one in compared_settings(settings) if one.verdict == LEFT_OPEN]
     usual, unusual = [], []
-    for one in left_open:
-        text = f"{one.key}: {as_text(one.here)}"
-        if one.here == one.setting.paper:
-            usual.append(text)
-        else:
-            unusual.append(f"{text} (not {as_text(one.setting.paper)})")
-    for texts, how in ((unusual, "not as in"), (usual, "as in")):
-        if texts:
-            yield f"Left open by the paper, and {how} config/paper.yaml: {'; '.join(texts)}."
+    for one in compared_settings(settings):
+        here, there = as_text(one.here), as_text(one.setting.paper)
+        if one.verdict == LEFT_OPEN and one.here == one.setting.paper:
+            usual.append(f"{one.key}: {here}")
+        elif one.verdict == LEFT_OPEN:
+            unusual.append(f"{one.key}: {here} (not {there})")
+    for listed, how in ((unusual, "not as in"), (usual, "as in")):
+        if listed:
+            yield f"Left open by the paper, and {how} config/paper.yaml: {'; '.join(listed)}."
 
 
 # Results --------------------------------------------------------------------------------------

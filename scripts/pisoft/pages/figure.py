@@ -31,18 +31,10 @@ def figure_page(
         f"{kind}, Parquet": os.path.relpath(path, figure.parent) for kind, path in made_of.items()
     }
     drawn = {ending.upper(): f"{figure.name}.{ending}" for ending in endings}
-    return Page(
-        title,
-        (
-            Section("", figure=Figure(f"{figure.name}.svg", title)),
-            Section("What it shows", tuple(filter(None, map(str.strip, paragraphs)))),
-            Section(
-                "Files and data",
-                claims=tuple(
-                    Claim("", Link(address, text, text)) for text, address in (drawn | data).items()
-                ),
-            ),
-        ),
-        warning=warning,
-        pages=pages,
+    links = [Link(address, text, text) for text, address in (drawn | data).items()]
+    sections = (
+        Section("", figure=Figure(f"{figure.name}.svg", title)),
+        Section("What it shows", tuple(filter(None, map(str.strip, paragraphs)))),
+        Section("Files and data", claims=tuple(Claim("", link) for link in links)),
     )
+    return Page(title, sections, warning, pages)

@@ -208,15 +208,10 @@ def real_numbers_page(numbers: Numbers, about: About, figure: str, changes: str 
     `figure` is a path from the page; `changes` says why verdicts differ from those on the page
     before.
     """
-    findings = [
-        (
-            one.claim,
-            *([about.previous.get(one.claim, "–")] if about.previous else []),
-            f"**{one.verdict}**",
-            one.why,
-        )
-        for one in paper_findings(numbers, about.protocols)
-    ]
+    findings = []
+    for one in paper_findings(numbers, about.protocols):
+        previous = [about.previous.get(one.claim, "–")] if about.previous else []
+        findings.append((one.claim, *previous, f"**{one.verdict}**", one.why))
     before = ["before"] if about.previous else []
     return render_markdown(
         "real_numbers.md.jinja",

@@ -166,14 +166,8 @@ def of_masks(masks: np.ndarray, scores: np.ndarray, changes: np.ndarray) -> np.n
     kept_ranks, change_ranks = rankdata(kept, axis=0), rankdata(changes)[:, None]
     count_ranks = rankdata(masks.sum(axis=1))[:, None]
     given = _given(kept_ranks, count_ranks), _given(change_ranks, count_ranks)
-    return np.stack(
-        [
-            correlation(kept_ranks, change_ranks),
-            correlation(*given),
-            correlation(removed, drop),
-            infidelity(removed, drop),
-        ]
-    )
+    of_ranks = [correlation(kept_ranks, change_ranks), correlation(*given)]
+    return np.stack([*of_ranks, correlation(removed, drop), infidelity(removed, drop)])
 
 
 def correlation(x: np.ndarray, y: np.ndarray) -> np.ndarray:

@@ -50,18 +50,12 @@ def bootstrap_tests(
         `detectable`, the smallest mean that the first step, the strictest, finds at
         :data:`LEVEL` in a share :data:`POWER` of samples like these; NaN where none can be found.
     """
-    drawn = zip(
-        *(
-            resample_counts(
-                keyed_generator(settings.seed, "bootstrap-t", dataset),
-                len(values),
-                settings.resamples,
-            )
-            for dataset, values in deviations.items()
-        ),
-        strict=True,
-    )
-    resamples = (_sums(counts, deviations.values()) for counts in drawn)
+    key = (settings.seed, "bootstrap-t")
+    drawn = [
+        resample_counts(keyed_generator(*key, dataset), len(values), settings.resamples)
+        for dataset, values in deviations.items()
+    ]
+    resamples = (_sums(counts, deviations.values()) for counts in zip(*drawn, strict=True))
     _, errors = next(resamples)  # of the samples themselves
     n = (parts != 0).sum(axis=0)
     added = shrinkage / np.sqrt(np.maximum(n, 1)) * _medians_of_families(errors[0], families)

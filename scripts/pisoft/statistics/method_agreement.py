@@ -39,12 +39,8 @@ def summaries(files: Files, settings: CompareJob) -> dict[str, Summary]:
     samples = agreement_samples(steps, settings.methods)
     counts = {"n": samples.notna().sum(), "n_failed": samples.isna().sum()}
     errors = standard_errors(samples, files.clusters())
-    rows = (
-        errors.assign(value=samples.mean(), **counts)
-        .reset_index()
-        .assign(model=model, dataset=dataset)
-    )
-    return {"method_agreement": [rows]}
+    rows = errors.assign(value=samples.mean(), **counts).reset_index()
+    return {"method_agreement": [rows.assign(model=model, dataset=dataset)]}
 
 
 def with_averages(rows: pd.DataFrame) -> pd.DataFrame:

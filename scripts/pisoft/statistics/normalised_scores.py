@@ -61,13 +61,8 @@ def normalised(
     names = [*CELL, "method"]
     top, bottom = (pd.concat(part, axis="columns", names=names) for part in (gains, of_oracle))
     failed = pd.concat({key: gain.isna().sum() for key, gain in gains.items()})
-    scores, advantage = (
-        estimate({dataset: samples}, settings)[dataset]
-        for samples in (
-            Samples(top, bottom, failed, clusters=clusters),
-            Samples.of_means(bottom, clusters),
-        )
-    )
+    samples = Samples(top, bottom, failed, clusters=clusters), Samples.of_means(bottom, clusters)
+    scores, advantage = (estimate({dataset: one}, settings)[dataset] for one in samples)
     table = scores.table()
     lowest = advantage.replicates.iloc[1:].quantile(TAIL).to_numpy()
     defined = (table["n"] >= FEWEST_FOR_INTERVAL) & (lowest > 0)

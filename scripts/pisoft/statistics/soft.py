@@ -209,12 +209,8 @@ def _curve_rows(steps: Steps, curves: Mapping[str, np.ndarray]) -> pd.DataFrame:
         f"pi_soft_{metric}": pd.Series(list(curve[:, 1:]), steps.ok, dtype=object)
         for metric, curve in curves.items()
     }
-    every = pd.DataFrame(rows).reindex(steps.status.index)
-    return (
-        every.rename_axis("sample_id")
-        .reset_index()
-        .melt("sample_id", var_name="metric", value_name="values")
-    )
+    every = pd.DataFrame(rows).reindex(steps.status.index).rename_axis("sample_id").reset_index()
+    return every.melt("sample_id", var_name="metric", value_name="values")
 
 
 def _mean_curves(

@@ -44,12 +44,7 @@ def timing_rows(path: Path) -> pd.DataFrame:
         "mean_prompt_tokens": timed["prompt_tokens"].mean(),
         **{name: facts[name] for name in MEMORY},
     }
-    model, method, dataset = path.with_suffix("").parts[-3:]
-    return pd.DataFrame({"metric": values.keys(), "value": values.values()}).assign(
-        model=model,
-        method=method,
-        dataset=dataset,
-        n=len(timed),
-        n_failed=len(samples) - len(timed),
-        text=facts["device"],
-    )
+    rows = pd.DataFrame({"metric": values.keys(), "value": values.values()})
+    rows[["model", "method", "dataset"]] = path.with_suffix("").parts[-3:]
+    counts = {"n": len(timed), "n_failed": len(samples) - len(timed)}
+    return rows.assign(**counts, text=facts["device"])

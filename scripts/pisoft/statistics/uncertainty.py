@@ -164,13 +164,12 @@ def reported_samples(
     Metrics that are medians are left out unless `medians`.
     """
     keys = values.columns.to_frame(index=False)
-    chosen = pd.concat(
-        [
-            keys[keys["metric"] == metric.of].assign(metric=name, over=metric.over)
-            for name, metric in METRICS.items()
-            if medians or not metric.median
-        ]
-    )
+    of_metrics = [
+        keys[keys["metric"] == metric.of].assign(metric=name, over=metric.over)
+        for name, metric in METRICS.items()
+        if medians or not metric.median
+    ]
+    chosen = pd.concat(of_metrics)
     columns = pd.MultiIndex.from_frame(chosen[KEYS])
     numerators = values.iloc[:, chosen.index].set_axis(columns, axis="columns")
     denominators = numerators.notna().astype(float)

@@ -26,11 +26,8 @@ def table(view: View) -> Table:
     whole = results.select(position=np.nan)
     keys = whole.rows[["protocol", "metric"]].drop_duplicates().itertuples(index=False)
     lines = {
-        METRICS[metric].label + (f" · {protocol}" if protocol else ""): {
-            "metric": metric,
-            "protocol": protocol,
-        }
-        for protocol, metric in sorted(keys, key=_place)
+        METRICS[key.metric].label + (f" · {key.protocol}" if key.protocol else ""): key._asdict()
+        for key in sorted(keys, key=_place)
     }
     columns = [
         *grid.columns("part", SHARES, grid.with_interval),
