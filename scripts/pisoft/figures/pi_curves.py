@@ -38,15 +38,12 @@ def plot(view: View) -> Figure:
     ≈ marks those not significantly different from it. Bands are 95 % intervals (Student's t).
     """
     curves, statistics = view.results("curves"), view.results("statistics")
-    panels = {
-        label: partial(
-            _draw_lines,
-            rows=select(curves.rows, metric=metric),
-            areas=standings(select(statistics.rows, metric=f"auc_{metric}"), curves.methods),
-            methods=curves.methods,
-        )
-        for metric, label in CURVE_METRICS.items()
-    }
+
+    def fill(panel: Axes, metric: str) -> None:
+        areas = standings(select(statistics.rows, metric=f"auc_{metric}"), curves.methods)
+        _draw_lines(panel, select(curves.rows, metric=metric), areas, curves.methods)
+
+    panels = {label: partial(fill, metric=metric) for metric, label in CURVE_METRICS.items()}
     figure = draw(heading(view, n_text(curves.rows)), panels, 4.6, legend=False)
     over_pi(figure.axes, curves.rows["value"])
     if not curves.rows["value"].min() < 0:  # π-Soft-NS may be, where it is not clamped

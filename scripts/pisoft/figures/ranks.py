@@ -41,15 +41,12 @@ def plot(view: View) -> Figure:
     ranks = view.results("ranks", metric=AUC_METRICS)
     averages = select(ranks.rows, dataset=AVERAGE)
     pairs = view.results_if_any("comparisons").select(dataset=AVERAGE)  # of one method: none
-    panels = {
-        METRICS[metric].label: partial(
-            _draw_ranks,
-            rows=select(averages, metric=metric),
-            pairs=select(pairs.rows, metric=metric),
-            methods=ranks.methods,
-        )
-        for metric in AUC_METRICS
-    }
+
+    def fill(panel: Axes, metric: str) -> None:
+        rows, tests = (select(all_rows, metric=metric) for all_rows in (averages, pairs.rows))
+        _draw_ranks(panel, rows, tests, ranks.methods)
+
+    panels = {METRICS[metric].label: partial(fill, metric=metric) for metric in AUC_METRICS}
     height = 1.7 + LINE_HEIGHT * max(2, len(ranks.methods))
     return draw(heading(view, n_text(averages)), panels, height, legend=False)
 

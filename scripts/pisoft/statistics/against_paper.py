@@ -91,16 +91,11 @@ def agreement(cells: pd.DataFrame) -> pd.DataFrame:
     for key, column in cells[~cells["variant"]].groupby(keys, sort=False):
         compared = column[column["outcome"].isin(COMPARED)]
         counts = compared["outcome"].value_counts().reindex(COMPARED, fill_value=0)
-        rows.append(
-            {
-                **dict(zip(keys, key, strict=True)),
-                "compared": len(compared),
-                "inside": counts[INSIDE],
-                "outside": counts[OUTSIDE],
-                "no_interval": counts[NO_INTERVAL],
-                "kendall_tau": float(kendall_taus(compared["published"], compared["value"])),
-            }
-        )
+        row = dict(zip(keys, key, strict=True)) | {"compared": len(compared)}
+        for outcome in (INSIDE, OUTSIDE, NO_INTERVAL):
+            row[outcome.replace(" ", "_")] = counts[outcome]
+        tau = float(kendall_taus(compared["published"], compared["value"]))
+        rows.append({**row, "kendall_tau": tau})
     return pd.DataFrame(rows)
 
 
