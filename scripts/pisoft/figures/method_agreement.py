@@ -44,9 +44,9 @@ def plot(view: View) -> tuple[Figure, pd.DataFrame]:
         for index, (dataset, title) in enumerate(titles.items()):
             line, column = divmod(index + (gap if index else 0), 2)
             panel = figure.add_subplot(grid[line, column] if several else grid[0, :])
-            shown = select(rows, dataset=dataset)
+            of_dataset = select(rows, dataset=dataset)
             tau, overlap = (
-                panels.lower_triangle(select(shown, metric=m), [*methods]) for m in METRICS
+                panels.lower_triangle(select(of_dataset, metric=m), [*methods]) for m in METRICS
             )
             panels.heatmap(panel, tau, panels.TAU)
             panels.heatmap(panel, overlap.T, panels.OVERLAP)
@@ -54,7 +54,7 @@ def plot(view: View) -> tuple[Figure, pd.DataFrame]:
             panels.mark_gaps(panel, gaps & ~np.eye(len(gaps), dtype=bool))
             names = list(methods.values())
             panels.name_cells(panel, names if line == lines - 1 else [], [] if column else names)
-            panel.set_title(f"{title} · {panels.n_text(shown)}", fontsize="medium")
+            panel.set_title(f"{title} · {panels.n_text(of_dataset)}", fontsize="medium")
         figure.suptitle(panels.heading(view))
         panels.add_scale(
             figure.add_subplot(grid[lines, 0]),

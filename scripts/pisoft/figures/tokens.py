@@ -312,11 +312,11 @@ def _width(text: str, size: float) -> float:
 
 def _clipped(text: str, size: float, room: float) -> str:
     """Return what is shown of a text that may be `room` points wide."""
-    shown = printable(text)
-    if _width(shown, size) <= room:
-        return shown
-    ends = itertools.accumulate(_width(character, size) for character in shown + "…")
-    return shown[: sum(end <= room - _width("…", size) for end in ends)] + "…"
+    printed = printable(text)
+    if _width(printed, size) <= room:
+        return printed
+    ends = itertools.accumulate(_width(character, size) for character in printed + "…")
+    return printed[: sum(end <= room - _width("…", size) for end in ends)] + "…"
 
 
 def _wrapped(example: Example, margin: float) -> list[_Line]:
@@ -324,9 +324,9 @@ def _wrapped(example: Example, margin: float) -> list[_Line]:
     lines: list[_Line] = [[]]
     pen = margin
     for index, text in enumerate(example.texts):
-        shown = _clipped(text, TEXT_SIZE, LONGEST_TOKEN)
-        visible = shown.strip() or shown
-        space = _width(shown.partition(visible)[0], TEXT_SIZE)
+        printed = _clipped(text, TEXT_SIZE, LONGEST_TOKEN)
+        visible = printed.strip() or printed
+        space = _width(printed.partition(visible)[0], TEXT_SIZE)
         width = _width(visible, TEXT_SIZE)
         gap = index and example.positions[index] != example.positions[index - 1] + 1
         if lines[-1] and (gap or pen + space + width > PAGE - MARGIN):

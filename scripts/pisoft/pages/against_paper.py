@@ -117,13 +117,13 @@ def _settings(settings: PublishedJob) -> Iterator[str]:
 # Results --------------------------------------------------------------------------------------
 
 
-def _counts(shown: pd.DataFrame) -> tuple[str, ...]:
+def _counts(cells: pd.DataFrame) -> tuple[str, ...]:
     """Say how many of the published numbers agree, and how to read that."""
-    counts = shown["outcome"].value_counts().reindex(outcomes.COMPARED, fill_value=0)
+    counts = cells["outcome"].value_counts().reindex(outcomes.COMPARED, fill_value=0)
     inside, outside, no_interval, times = counts
     return (
         f"{inside} of {inside + outside} published numbers lie inside this run's 95 % interval. "
-        f"{no_interval} more have no interval here, {len(shown) - counts.sum()} have no number "
+        f"{no_interval} more have no interval here, {len(cells) - counts.sum()} have no number "
         f"here, and {times} are times, which depend on the machine and are not judged.",
         text("published_interval"),
     )
@@ -251,19 +251,19 @@ def place(number: Number) -> Entry:
 
 def _cell_row(cell: Any) -> Row:
     """Return one method's row of a dataset; whole numbers get one digit more."""
-    shown = max(cell.decimals, 1)
+    digits = max(cell.decimals, 1)
     failed = f" ({cell.n_failed:.0f})" if cell.n_failed > 0 else ""
-    difference = layout.number_text(cell.difference, shown)
+    difference = layout.number_text(cell.difference, digits)
     if cell.difference >= 0:
         difference = f"+{difference}"
     if cell.metric == outcomes.SECONDS and not pd.isna(cell.value):
         difference = f"{cell.value / cell.published:.2g}" if cell.published else NOTHING
-    interval = layout.interval_text(cell.low, cell.high, shown)
+    interval = layout.interval_text(cell.low, cell.high, digits)
     return Row(
         {**paper.METHODS, **paper.VARIANTS}[cell.method],
         (
             Entry(f"{cell.published:.{cell.decimals}f}"),
-            Entry(layout.number_text(cell.value, shown), interval=interval),
+            Entry(layout.number_text(cell.value, digits), interval=interval),
             Entry(difference),
             Entry(cell.outcome),
             Entry(NOTHING if pd.isna(cell.n) else f"{cell.n:.0f}{failed}"),

@@ -133,8 +133,8 @@ def _samples(model: str, dataset: str, files: PathsByKind, settings: ExplorerJob
     )
     prompts = read_prompts(asked)
     answers = read_generations(answered, asked, prompts)
-    shown = [row["sample_id"] for row in prompts[: settings.samples]]
-    alphas = {method: _alphas(path, shown, settings.pi_grid) for method, path in soft.items()}
+    sample_ids = [row["sample_id"] for row in prompts[: settings.samples]]
+    alphas = {method: _alphas(path, sample_ids, settings.pi_grid) for method, path in soft.items()}
     scores = read_scores(asked, attributions.values(), settings, settings.samples)
     steps = {
         sample_id: _steps(group, alphas)
@@ -142,8 +142,8 @@ def _samples(model: str, dataset: str, files: PathsByKind, settings: ExplorerJob
     }
     # With some π alone, the soft metrics of a single sample say little.
     left_out = ("soft_samples", "soft_sample_curves") if settings.pi_per_step else ()
-    told = {kind: paths for kind, paths in files.items() if kind not in left_out}
-    measured = _measured(told, model, dataset, shown)
+    kept = {kind: paths for kind, paths in files.items() if kind not in left_out}
+    measured = _measured(kept, model, dataset, sample_ids)
     samples = [
         {
             "id": name,
@@ -159,7 +159,7 @@ def _samples(model: str, dataset: str, files: PathsByKind, settings: ExplorerJob
             **steps.get(name, _steps([], {})),
             "measured": measured.get(name, {}),
         }
-        for name, prompt, answer in zip(shown, prompts, answers, strict=False)
+        for name, prompt, answer in zip(sample_ids, prompts, answers, strict=False)
         for mask in [prompt["evidence_mask"]]
     ]
     return {"total": len(prompts), "samples": samples}
@@ -218,18 +218,18 @@ def _steps(of_sample: Iterable[StepScores], alphas: Mapping[str, Alphas]) -> dic
 def _step_scores(step: StepScores, alphas: Mapping[str, Alphas]) -> dict[str, Any]:
     """Return every method's scores of one step; without α, why it could not be calibrated."""
     key = (step.prompt["sample_id"], step.step)
-    shown: dict[str, dict[str, Any]] = {}
+    of_methods: dict[str, dict[str, Any]] = {}
     for name, status in step.status.items():
         if status != OK or not len(step.perturbable):
-            shown[name] = {"status": NO_CONTENT_TOKENS if status == OK else status}
+            of_methods[name] = {"status": NO_CONTENT_TOKENS if status == OK else status}
             continue
         with np.errstate(divide="ignore"):
             logarithms = np.maximum(np.log(step.scores(name)), LOG_OF_ZERO)
         evaluation, alpha = alphas.get(name, {}).get(key, (None, None))
         calibrated = {"evaluation": evaluation} if alpha is None else {"alpha": alpha}
         scores = {"raw": _rounded(step.raw[name]), "log": _rounded(logarithms)}
-        shown[name] = scores | calibrated
-    return shown
+        of_methods[name] = scores | calibrated
+    return of_methods
 
 
 def _alphas(path: Path, samples: list[str], grid: Iterable[float]) -> Alphas:

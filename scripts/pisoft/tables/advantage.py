@@ -48,11 +48,11 @@ def table(view: View) -> Table:
         Column("Above 0 at π", first, lambda one: Entry(above[one.metric, one.method])),
         Column("Better than random", first, lambda one: Entry(verdicts[one.metric, one.method])),
     ]
-    shown = CURVE_METRICS if results.methods else {}
-    made = blocks(averages, each("metric", shown), each("method", results.methods), grid, grid[0])
+    metrics = CURVE_METRICS if results.methods else {}
+    made = blocks(averages, each("metric", metrics), each("method", results.methods), grid, grid[0])
     below = [NO_CONTROL]
-    if shown:
-        better = [_better(averages, name, verdicts) for name in shown]
+    if metrics:
+        better = [_better(averages, name, verdicts) for name in metrics]
         meaning = [notes.text("interval"), notes.of_table("advantage")]
         below = [*better, *meaning, notes.clamp(view.settings.clamp), notes.samples(results)]
     return grid_table(view, results, grid, made, below)

@@ -29,5 +29,5 @@ def table(view: View) -> Table:
     titles, lines = each("dataset", results.datasets), each("method", results.methods)
     made = blocks(results, titles, lines, grid, grid[0], sparse=True)
     below = [notes.of_table("normalised_scores"), notes.samples(results)]
-    shown = grid_table(view, results, grid, made, below)
-    return replace(shown, spanners=tuple(spanners))
+    whole = grid_table(view, results, grid, made, below)
+    return replace(whole, spanners=tuple(spanners))

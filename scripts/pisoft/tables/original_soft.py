@@ -26,8 +26,8 @@ def table(view: View) -> Table:
     on_model = view.settings.methods_on(view.cell["model"])  # not those of selected depths
     results = view.results("statistics", metric=SHOWN, method=on_model)
     coverage = view.results("coverage", metric="identity", method=results.methods)
-    shown = columns("metric", SHOWN, ranked)
-    grid = [Column("Rank", shown[0].keys, rank), *shown]
+    numbers = columns("metric", SHOWN, ranked)
+    grid = [Column("Rank", numbers[0].keys, rank), *numbers]
     titles, lines = each("dataset", results.datasets), each("method", results.methods)
     made = blocks(results, titles, lines, grid, grid[0], view.settings.families)
     marks = notes.marks(results, view.settings.equivalence_margin)
