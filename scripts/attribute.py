@@ -46,6 +46,7 @@ def main(arguments: argparse.Namespace) -> None:
             token_budget=token_budget(settings.token_budget, model.device),
             masked=masked,
             step_scores=settings.step_scores or "own",
+            scope=settings.scope or "all",
         ),
     )
     method.check(model)

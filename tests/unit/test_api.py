@@ -25,9 +25,9 @@ from helpers.tiny_tokenizers import gpt2_tokenizer, llama_tokenizer
 from pisoft.config.evaluation import EvaluationSettings
 from pisoft.errors import BenchmarkError
 from pisoft.faithfulness.perturbation import PerturbationTarget
-from pisoft.faithfulness.scope import perturbable_positions
 from pisoft.statistics.soft import summarise
 from pisoft.store.parquet import provenance, write_rows
+from pisoft.store.scope import perturbable_positions
 
 CHAT = [
     {"role": "system", "content": "Answer {briefly}."},

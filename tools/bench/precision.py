@@ -27,10 +27,10 @@ from pisoft.errors import BenchmarkError
 from pisoft.faithfulness.curves import auc
 from pisoft.faithfulness.metrics import soft_nc, soft_ns
 from pisoft.faithfulness.perturbation import PerturbationTarget, Perturber
-from pisoft.faithfulness.scope import perturbable_positions
 from pisoft.faithfulness.soft import METRICS, StepEvaluation, measure_draws
 from pisoft.models.model import LanguageModel
 from pisoft.store.parquet import OK
+from pisoft.store.scope import perturbable_positions
 from pisoft.workflow.commandline import run
 
 TASK = (  # of the catalogue's sentiment datasets

@@ -97,7 +97,8 @@ def evaluate(
     evaluation = validate(Settings, settings, "evaluate")
     loaded = load(model, tokenizer)
     rows = prompt_rows(loaded, prompts, reserved=evaluation.max_new_tokens - 1)
-    context = Context(evaluation.seed, token_budget(evaluation.token_budget, loaded.device), masked)
+    budget = token_budget(evaluation.token_budget, loaded.device)
+    context = Context(evaluation.seed, budget, masked, scope=evaluation.scope)
     if isinstance(method_or_scores, str):
         scorer: Scorer = checked_method(method_or_scores, options or {}, context, loaded)
         name = method_or_scores

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pydantic import Field
 
-from pisoft.config.base import AttributedFunction, Family, ScoresOf, Strict
+from pisoft.config.base import AttributedFunction, Family, Scope, ScoresOf, Strict
 from pisoft.errors import BenchmarkError
 
 if TYPE_CHECKING:
@@ -55,12 +55,14 @@ class Context:
       with a lower budget when memory does not suffice, so it is to be read where it is used.
     * ``step_scores``: whether a step is evaluated by its own scores or by the mean of all steps'.
     * ``masked``: the masked language model, for methods with ``needs_masked_model``.
+    * ``scope``: which prompt tokens are evaluated; a :class:`ScopedMethod` scores only these.
     """
 
     seed: int
     token_budget: int = 1024
     masked: MaskedLanguageModel | None = None
     step_scores: ScoresOf = "own"
+    scope: Scope = "all"
 
     def sequences(self, length: int) -> int:
         """Return how many sequences of a length one forward may hold, at least one."""
@@ -81,6 +83,7 @@ class AttributionMethod(ABC):
     * ``needs_model``: whether it runs the model; without, its jobs load no weights and hold no GPU.
     * ``needs_attention``: whether it looks into the attention of decoder layers.
     * ``needs_masked_model``: whether the run's masked language model is to be loaded for it.
+    * ``scoped``: whether raw scores depend on the scope; set by :class:`ScopedMethod`.
     * ``iterative``: whether it stops by a rule that may not be met; samples and steps where it
       was not are added to ``unconverged``.
     * ``Options``: a subclass of :class:`MethodOptions` with options and their defaults.
@@ -94,6 +97,7 @@ class AttributionMethod(ABC):
     needs_model: ClassVar[bool] = True
     needs_attention: ClassVar[bool] = False
     needs_masked_model: ClassVar[bool] = False
+    scoped: ClassVar[bool] = False
     iterative: ClassVar[bool] = False
 
     Options: ClassVar[type[MethodOptions]] = MethodOptions
@@ -151,4 +155,24 @@ class AttributionMethod(ABC):
         """Return raw scores, one tensor (steps, prompt tokens) for each sample of the batch.
 
         The result for a sample must not depend on which other samples share its batch.
+        """
+
+
+class ScopedMethod(AttributionMethod):
+    """A method that perturbs only the tokens of the scope, ``ExplainedSample.in_scope``.
+
+    Tokens outside the scope score 0: no evaluation reads their scores. Tokens before the first one
+    in scope are the same in every perturbed input, so :meth:`LanguageModel.read_prefix` can read
+    them once.
+    """
+
+    scoped = True
+
+    @abstractmethod
+    def forwards(self, prompt_tokens: float, steps: float, scope: range | None = None) -> float:
+        """Return what one sample costs; see :meth:`AttributionMethod.forwards`.
+
+        Args:
+            prompt_tokens, steps: as there.
+            scope: prompt positions that are perturbed; None: all of them.
         """

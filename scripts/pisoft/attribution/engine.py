@@ -20,6 +20,7 @@ from pisoft.models.device import synchronise
 from pisoft.models.layers import checkpointed_layers
 from pisoft.models.model import Batch, ExplainedSample, LanguageModel
 from pisoft.store.parquet import NONFINITE_ATTRIBUTION, OK, TOO_LONG_FOR_MEMORY
+from pisoft.store.scope import perturbable_positions
 
 Row = dict[str, Any]
 
@@ -104,6 +105,7 @@ def explained_sample(
         steps=generation["steps"],
         target_ids=generation["target_ids"],
         content_mask=prompt["content_mask"],
+        scope=perturbable_positions(prompt, method.context.scope).tolist(),
     )
     model.check_ids([*sample.read_ids, *sample.target_ids], f"sample {sample.sample_id}")
     if model.context is not None and _tokens_read(sample) > model.context:

@@ -63,6 +63,7 @@ class MethodClass(Protocol):
     reference: str
     needs_model: bool
     needs_masked_model: bool
+    scoped: bool
     Options: Any  # a pydantic model
 
 
@@ -82,6 +83,7 @@ class Method(Strict):
     source: ScoresFile | Control | Permuted | None = None  # of the scores of one that is not
     needs_model: bool = True
     needs_masked_model: bool = False
+    scoped: bool = False  # computes scores of tokens in the run's scope only
     target: Target | None = None  # None: the run's
     options: dict[str, Any] = Field(default_factory=dict)  # as the entry has them
     # The same with their defaults: equal if two entries do the same.
@@ -117,6 +119,7 @@ def resolve_method(name: str, entry: MethodEntry, load_method: LoadMethod, where
         file=file,
         needs_model=method_class.needs_model,
         needs_masked_model=method_class.needs_masked_model,
+        scoped=method_class.scoped,
         target=entry.target,
         options=entry.options,
         resolved=options.model_dump(mode="json"),

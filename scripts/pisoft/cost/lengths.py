@@ -13,10 +13,10 @@ from pisoft.config.datasets import EmbeddedDataset
 from pisoft.config.resolved import Config
 from pisoft.config.shards import sample_limit, shards
 from pisoft.errors import BenchmarkError
-from pisoft.faithfulness.scope import perturbable_positions
 from pisoft.faithfulness.scores import is_evaluated
 from pisoft.store.cells import read_generations, read_prompts
 from pisoft.store.parquet import OK
+from pisoft.store.scope import perturbable_positions
 from pisoft.store.shards import cell_path, is_complete
 
 MEASURED = "measured"

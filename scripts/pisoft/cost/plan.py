@@ -15,6 +15,7 @@ from statistics import fmean
 from typing import Any
 
 from pisoft.attribution import method_without_models
+from pisoft.attribution.base import ScopedMethod
 from pisoft.config.cells import MARK, SHUFFLED_LABELS, Cell
 from pisoft.config.models import TOKEN_BUDGETS, TrainedModel
 from pisoft.config.resolved import Config
@@ -25,7 +26,7 @@ from pisoft.config.shards import (
     parts,
     places,
 )
-from pisoft.cost.lengths import Lengths, sample_lengths
+from pisoft.cost.lengths import Lengths, SampleLengths, sample_lengths
 from pisoft.cost.sizes import device_bytes, parameters_of, weight_bytes
 from pisoft.cost.tokens import (
     TRAINING_FORWARDS,
@@ -180,9 +181,15 @@ class _Model:
         device = "cuda" if self._entry.resources.gpu else "cpu"
         budget = self._entry.token_budget or TOKEN_BUDGETS[device]
         method = method_without_models(name, options, budget)
-        return lengths.total(
-            lambda sample: sample.read * method.forwards(sample.prompt, len(sample.steps))
-        )
+
+        def tokens(sample: SampleLengths) -> float:
+            counts = sample.prompt, len(sample.steps)
+            if isinstance(method, ScopedMethod):
+                scope = range(sample.first, sample.first + sample.perturbable)
+                return sample.read * method.forwards(*counts, scope)
+            return sample.read * method.forwards(*counts)
+
+        return lengths.total(tokens)
 
     def _evaluated(self, part: str, lengths: Lengths, draws: int) -> float:
         """Return the tokens of a soft evaluation, with the steps that half precision repeats."""

@@ -11,11 +11,11 @@ from pisoft.errors import BenchmarkError
 from pisoft.faithfulness.budget import first_draws, further_draws
 from pisoft.faithfulness.perturbation import PerturbationTarget, Perturber
 from pisoft.faithfulness.repetition import is_repeated
-from pisoft.faithfulness.scope import perturbable_positions
 from pisoft.faithfulness.scores import evaluated
 from pisoft.faithfulness.soft import StepEvaluation, measure_draws, measure_in_float32
 from pisoft.models.model import LanguageModel
 from pisoft.progress import progress
+from pisoft.store.scope import perturbable_positions
 
 Row = Mapping[str, Any]
 Sample = tuple[Row, Row, Sequence[Row]]

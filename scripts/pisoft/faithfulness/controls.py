@@ -13,9 +13,9 @@ import numpy as np
 
 from pisoft.config.base import Scope, ScoresOf
 from pisoft.config.studies import Control, Permuted
-from pisoft.faithfulness.scope import perturbable_positions
 from pisoft.seeds import keyed_generator
 from pisoft.store.parquet import NO_CONTENT_TOKENS, NO_EVIDENCE, OK
+from pisoft.store.scope import perturbable_positions
 
 Row = dict[str, Any]
 

@@ -19,13 +19,13 @@ import torch
 from pisoft.config.base import Ablation
 from pisoft.config.jobs.cells import InspectJob
 from pisoft.faithfulness.masks import IndependentUniforms
-from pisoft.faithfulness.scope import perturbable_positions
 from pisoft.faithfulness.scores import is_evaluated
 from pisoft.models.ablation import Ablator
 from pisoft.models.attention import AttentionInputs, AttentionRecorder, AttentionReplay
 from pisoft.models.batching import fitted_batches, warn_too_long
 from pisoft.models.model import LanguageModel
 from pisoft.store.parquet import NO_CONTENT_TOKENS, NONFINITE_LOGITS, OK, TOO_LONG_FOR_MEMORY
+from pisoft.store.scope import perturbable_positions
 
 Row = dict[str, Any]
 Key = tuple[Ablation, int, int]  # operator, place of π, number of the mask

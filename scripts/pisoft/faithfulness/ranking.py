@@ -26,7 +26,6 @@ from transformers.cache_utils import Cache
 
 from pisoft.config.base import FlipOf, Operator, Scope
 from pisoft.config.evaluation import RankingSettings
-from pisoft.faithfulness.scope import perturbable_positions
 from pisoft.models.batching import fitted_batches, warn_too_long
 from pisoft.models.generation import preferred_label
 from pisoft.models.model import LanguageModel
@@ -39,6 +38,7 @@ from pisoft.store.parquet import (
     OK,
     TOO_LONG_FOR_MEMORY,
 )
+from pisoft.store.scope import perturbable_positions
 
 Row = dict[str, Any]
 Key = tuple[str, bytes]  # sample id, and which of its perturbable tokens are kept

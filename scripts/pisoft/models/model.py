@@ -34,6 +34,7 @@ class ExplainedSample:
 
     Step t explains the target token at the position that has read the prompt and the first t
     generated tokens. Which prompt tokens come from the record, ``content_mask``, may be unknown.
+    ``scope`` holds the prompt positions that are evaluated, increasing; None: all of them.
     """
 
     sample_id: str
@@ -42,6 +43,12 @@ class ExplainedSample:
     steps: Sequence[int]
     target_ids: Sequence[int]
     content_mask: Sequence[bool] | None = None
+    scope: Sequence[int] | None = None
+
+    @property
+    def in_scope(self) -> list[int]:
+        """Prompt positions that methods limited to the scope perturb, increasing, (m,)."""
+        return list(range(len(self.prompt_ids)) if self.scope is None else self.scope)
 
     @property
     def read_ids(self) -> list[int]:

@@ -16,11 +16,11 @@ import pyarrow.compute as pc
 from pisoft.config.base import Normalisation
 from pisoft.config.evaluation import ScoreSettings
 from pisoft.errors import BenchmarkError
-from pisoft.faithfulness.scope import perturbable_positions
 from pisoft.faithfulness.scores import evaluated, normalise
 from pisoft.statistics.reading import REPAIR
 from pisoft.store.cells import check_scores, read_prompts
 from pisoft.store.parquet import OK, read_table
+from pisoft.store.scope import perturbable_positions
 
 
 @dataclass(frozen=True)

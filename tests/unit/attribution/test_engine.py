@@ -377,7 +377,7 @@ def job(tmp_path):
         write_rows(tmp_path / f"{kind}.parquet", kind, rows, {})
     settings = AttributeJob(
         model=local_model(),
-        reinitialised_layers=None, masked_model=None, target="label", step_scores=None,
+        reinitialised_layers=None, masked_model=None, target="label", step_scores=None, scope=None,
         method="my_method", options={}, seed=1,
         block_size=2, token_budget=72,
     )  # fmt: skip

@@ -20,7 +20,6 @@ from pisoft.faithfulness.perturbation import (
     Perturber,
 )
 from pisoft.faithfulness.repetition import is_repeated
-from pisoft.faithfulness.scope import perturbable_positions
 from pisoft.faithfulness.soft import (
     METRICS,
     StepEvaluation,
@@ -28,6 +27,7 @@ from pisoft.faithfulness.soft import (
     measure_in_float32,
 )
 from pisoft.models.model import LanguageModel
+from pisoft.store.scope import perturbable_positions
 
 IDS = [1, 40, 41, 8, 9, 10, 33, 60, 12, 7]
 PERTURBABLE = np.array([3, 4, 6, 7, 8])

@@ -64,6 +64,10 @@ def _step_scores(config: Config, method: str) -> ScoresOf | None:
     return config.run_file.evaluation.step_scores if is_random else None
 
 
+def _scope(config: Config, method: str) -> Scope | None:
+    return config.run_file.evaluation.scope if config.evaluated_methods[method].scoped else None
+
+
 class AttributeJob(CellSettings, of="evaluated_methods.{method}"):
     """Settings of `attribute`."""
 
@@ -73,6 +77,8 @@ class AttributeJob(CellSettings, of="evaluated_methods.{method}"):
     target: TargetOfMethod
     # What random scores are drawn for: each step, or the sample; None: other methods.
     step_scores: Annotated[ScoresOf | None, At(_step_scores)]
+    # Tokens that are perturbed; None: the method does not depend on the scope.
+    scope: Annotated[Scope | None, At(_scope)]
     method: Annotated[str, At("evaluated_methods.{method}.file")]
     options: dict[str, Any]
 

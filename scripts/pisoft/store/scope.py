@@ -12,10 +12,8 @@ from pisoft.config.base import Scope
 
 def perturbable_positions(prompt: Mapping[str, Any], scope: Scope) -> np.ndarray:
     """Return the prompt positions that a scope lets a perturbation touch, (m,)."""
-    masks = {
-        "content": prompt["content_mask"],
-        "user_turn": prompt["user_mask"],
-        "all_but_bos": [not bos for bos in prompt["bos_mask"]],
-        "all": [True] * len(prompt["input_ids"]),
-    }
-    return np.flatnonzero(masks[scope])
+    if scope == "all":
+        return np.arange(len(prompt["input_ids"]))
+    if scope == "all_but_bos":
+        return np.flatnonzero(np.logical_not(prompt["bos_mask"]))
+    return np.flatnonzero(prompt["content_mask" if scope == "content" else "user_mask"])
