@@ -76,7 +76,8 @@ class Occlusion(ScopedMethod):
         embeddings = model.embed(alone.input_ids)
         baseline = baseline_embeddings(model, alone.input_ids, self.options.baseline)
         width = embeddings.shape[1]
-        rows, values = _rows(sample.in_scope), []
+        rows = _rows(sample.in_scope)
+        values: list[torch.Tensor] = []
         while rows:
             shared = model.shareable(rows[0], width)
             batch = rows[: self.context.sequences(width - shared)]

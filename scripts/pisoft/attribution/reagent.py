@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import cache
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 import numpy as np
 from pydantic import Field
 
-from pisoft.attribution.base import AttributionMethod, MethodOptions
+from pisoft.attribution.base import MethodOptions, ScopedMethod
 from pisoft.errors import BenchmarkError
 from pisoft.seeds import keyed_generator
 
 if TYPE_CHECKING:
     import torch
+    from transformers.cache_utils import Cache
 
     from pisoft.models.model import Batch, ExplainedSample, LanguageModel
+
+    ReadPrefix = Callable[[tuple[int, ...]], Cache | None]
 
 LARGEST_DELTA = 1 - 1e-6  # beyond it the logit of an update would be infinite
 
@@ -33,7 +39,7 @@ class ReagentOptions(MethodOptions):
         description="The rule is met when the target is among this many most probable tokens.",
     )
     replacing_ratio: float = Field(
-        0.25, gt=0, lt=1, description="Probability that a probe step replaces a token."
+        0.25, gt=0, lt=1, description="Probability that a probe step replaces a token in scope."
     )
     max_probe_steps: int = Field(32, gt=0, description="Most steps of a probe.")
     num_probes: int = Field(2, gt=0, description="Probes per explained step.")
@@ -45,23 +51,24 @@ class ReagentOptions(MethodOptions):
     )
 
 
-class Reagent(AttributionMethod):
+class Reagent(ScopedMethod):
     """Importance from how much replacing random tokens lowers the target's probability.
 
-    A probe step replaces random tokens by proposals of a masked language model. With Δ the fall
-    of the target's probability, logit((Δ + 1)/2) is added to the importance of the replaced tokens
-    and subtracted from that of the others. A probe ends when the target is among the best
-    predictions although all but its most important tokens are replaced, or at the step limit. Raw
-    scores are the mean, over the probes that met this rule, of softmax importance. If none did,
-    it is the mean over all probes, and the step counts as unconverged (where the reference code
-    gives NaN). Tokens without text, such as those of a chat template, are never replaced and
-    score 0.
+    A probe step replaces random tokens in scope by proposals of a masked language model. With Δ the
+    fall of the target's probability, logit((Δ + 1)/2) is added to the importance of the replaced
+    tokens and subtracted from that of the others. A probe ends when the target is among the best
+    predictions although all tokens in scope but the most important are replaced, or at the step
+    limit. Raw scores are the mean, over the probes that met this rule, of softmax importance. If
+    none did, it is the mean over all probes, and the step counts as unconverged (where the
+    reference code gives NaN). Tokens outside the scope, and special tokens, are never replaced and
+    score 0. With scope `all` this is the published method.
 
     Where a model answers by one of two label words, both are usually among its three best
     predictions whatever is replaced, so that with the paper's settings a probe ends after one step
     and its scores are coarse.
 
-    Probes of all samples and steps of a batch share their forwards.
+    Probes of all samples and steps of a batch share their forwards, and the tokens before the scope
+    are read once.
     """
 
     label = "ReAGent"
@@ -87,23 +94,32 @@ class Reagent(AttributionMethod):
         except BenchmarkError as error:
             raise BenchmarkError(f"method 'reagent': {error}") from error
 
-    def forwards(self, prompt_tokens: float, steps: float) -> float:
+    def forwards(self, prompt_tokens: float, steps: float, scope: range | None = None) -> float:
         """The clean forward of every step, and two for each of its probe steps: the upper limit.
+
+        They read the tokens before the scope once.
 
         A probe whose rule is met at once takes two forwards in all. The masked model, which is
         small, reads the prompt once per token on top.
         """
-        return steps * (1 + 2 * self.options.num_probes * self.options.max_probe_steps)
+        forwards = steps * (1 + 2 * self.options.num_probes * self.options.max_probe_steps)
+        before = (scope.start if scope else 0) / prompt_tokens
+        return before + forwards * (1 - before)
 
     def attribute(self, model: LanguageModel, batch: Batch) -> list[torch.Tensor]:
         """Return importance, one tensor (steps, prompt tokens) per sample."""
         import torch
 
+        @cache
+        def read_prefix(ids: tuple[int, ...]) -> Cache | None:
+            on_device = torch.tensor([ids], dtype=torch.long, device=model.device)
+            return model.read_prefix(model.embed(on_device))
+
         with torch.inference_mode():
-            probes = self._new_probes(model, batch)
+            probes = self._new_probes(model, batch, read_prefix)
             active = [probe for of_step in probes.values() for probe in of_step]
             for _ in range(self.options.max_probe_steps):
-                self._advance(model, active)
+                self._advance(model, active, read_prefix)
                 active = [probe for probe in active if not probe.converged]
         return [
             torch.stack([self._mean(sample, step, probes) for step in sample.steps])
@@ -111,14 +127,15 @@ class Reagent(AttributionMethod):
         ]
 
     def _new_probes(
-        self, model: LanguageModel, batch: Batch
+        self, model: LanguageModel, batch: Batch, read_prefix: ReadPrefix
     ) -> dict[tuple[str, int], list[_Probe]]:
         """Return the probes of every (sample_id, step) of a batch."""
         from pisoft.models.masked import replacements
 
         assert self.context.masked is not None
         probes = {}
-        clean, _ = self._predict(model, [one for sample in batch.samples for one in sample.apart()])
+        singles = [one for sample in batch.samples for one in sample.apart()]
+        clean, _ = self._predict(model, singles, read_prefix)
         clean_values = iter(clean)
         for sample in batch.samples:
             candidates, probabilities = (
@@ -129,6 +146,7 @@ class Reagent(AttributionMethod):
                     sample.prompt_ids,
                     self.options.candidates,
                     self.context.token_budget,
+                    sample.in_scope,
                 )
             )
             for single in sample.apart():
@@ -146,27 +164,29 @@ class Reagent(AttributionMethod):
                 ]
         return probes
 
-    def _advance(self, model: LanguageModel, probes: Sequence[_Probe]) -> None:
+    def _advance(
+        self, model: LanguageModel, probes: Sequence[_Probe], read_prefix: ReadPrefix
+    ) -> None:
         """Take one probe step: replace random tokens, update importance, check the rule."""
         masks = [probe.random_mask(self.options.replacing_ratio) for probe in probes]
-        values, _ = self._predict(
-            model, [probe.replaced(mask) for probe, mask in zip(probes, masks, strict=True)]
-        )
+        replaced = [probe.replaced(mask) for probe, mask in zip(probes, masks, strict=True)]
+        values, _ = self._predict(model, replaced, read_prefix)
         for probe, mask, value in zip(probes, masks, values, strict=True):
             probe.update(mask, value)
         kept = [probe.replaced(probe.unimportant(self.options.keep_top_n)) for probe in probes]
-        _, among_best = self._predict(model, kept)
+        _, among_best = self._predict(model, kept, read_prefix)
         for probe, met in zip(probes, among_best, strict=True):
             probe.converged = bool(met)
 
     def _predict(
-        self, model: LanguageModel, singles: Sequence[ExplainedSample]
+        self, model: LanguageModel, singles: Sequence[ExplainedSample], read_prefix: ReadPrefix
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return the target's probability, and whether it is among the best predictions, (N,).
 
         Args:
             model: the explained model.
             singles: samples with one explained step each.
+            read_prefix: reads the tokens before the scope, each prefix once.
         """
         from pisoft.models.batching import token_batches
         from pisoft.models.gradients import attributed_values
@@ -174,21 +194,27 @@ class Reagent(AttributionMethod):
 
         values = np.empty(len(singles))
         among_best = np.empty(len(singles), dtype=bool)
-        numbered = list(enumerate(singles))
-        for chosen in token_batches(
-            numbered,
-            lambda item: len(item[1].read_ids),
-            self.context.token_budget,
-            model.arithmetic,
-        ):
-            batch = Batch([single for _, single in chosen], model.device)
-            logits = model.next_token_logits(model.embed(batch.input_ids), batch.positions)
-            better = logits > logits.gather(-1, batch.targets[..., None])
-            where = [number for number, _ in chosen]
-            values[where] = attributed_values(logits, batch.targets, "probability")[:, 0].cpu()
-            among_best[where] = (
-                better.sum(dim=-1)[:, 0] < self.options.stopping_condition_top_k
-            ).cpu()
+        groups = defaultdict(list)
+        for number, single in enumerate(singles):
+            length = len(single.read_ids)
+            shared = model.shareable(min(single.in_scope, default=0), length)
+            prefix_ids = tuple(single.prompt_ids[:shared])
+            groups[prefix_ids, model.arithmetic(length)].append((length - shared, number, single))
+        for (prefix_ids, _), items in groups.items():
+            before = len(prefix_ids)
+            for chosen in token_batches(items, itemgetter(0), self.context.token_budget):
+                batch = Batch([single for *_, single in chosen], model.device)
+                logits = model.next_token_logits(
+                    model.embed(batch.input_ids[:, before:]),
+                    batch.positions - before,
+                    prefix=read_prefix(prefix_ids),
+                )
+                better = logits > logits.gather(-1, batch.targets[..., None])
+                where = [number for _, number, _ in chosen]
+                values[where] = attributed_values(logits, batch.targets, "probability")[:, 0].cpu()
+                among_best[where] = (
+                    better.sum(dim=-1)[:, 0] < self.options.stopping_condition_top_k
+                ).cpu()
         return values, among_best
 
     def _mean(

@@ -104,15 +104,20 @@ def load_masked_model(
 
 @torch.no_grad()
 def replacements(
-    masked: MaskedLanguageModel, tokenizer: Any, ids: Sequence[int], count: int, token_budget: int
+    masked: MaskedLanguageModel,
+    tokenizer: Any,
+    ids: Sequence[int],
+    count: int,
+    token_budget: int,
+    positions: Sequence[int] | None = None,
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return the most probable replacements of every token of a prompt.
+    """Return the most probable replacements of tokens of a prompt.
 
     Each token is masked alone, in the text of all others without special tokens, or in a window
     around it if the text exceeds the masked model's context. A token that begins with a space is
     replaced by tokens that do, any other by tokens that do not, unless fewer than ``count`` such
-    tokens are shared. Special tokens and tokens that are no whole character are not replaced:
-    their rows repeat the token itself.
+    tokens are shared. Special tokens, tokens that are no whole character, and tokens at other
+    positions are not replaced: their rows repeat the token itself.
 
     Args:
         masked: the masked model.
@@ -121,6 +126,7 @@ def replacements(
         count: replacements per token.
         token_budget: tokens per forward batch of the masked model; changes results by no more
             than rounding.
+        positions: of the tokens to be replaced; None: all.
 
     Returns:
         Token ids (T, count) of the explained model, int64, most probable first, all different from
@@ -133,11 +139,12 @@ def replacements(
     check_replacements(masked, tokenizer, count)
     vocabulary = shared_vocabulary(masked, tokenizer)
     texts, replaceable = _prompt_texts(tokenizer, ids)
+    positions = range(len(ids)) if positions is None else positions
     original = torch.tensor(ids, dtype=torch.int64)
     spaced = torch.tensor([text.startswith(" ") for text in texts])
     candidates = original[:, None].repeat(1, count)
     probabilities = torch.full((len(ids), count), 1 / count)
-    places = _places(masked, texts, [i for i, able in enumerate(replaceable) if able])
+    places = _places(masked, texts, [i for i in positions if replaceable[i]])
     for batch in token_batches(places, lambda place: len(place.ids), token_budget):
         rows = torch.tensor([place.position for place in batch])
         logits = _mask_logits(masked, batch)[:, vocabulary.pieces]  # (B, P)

@@ -1,6 +1,7 @@
 """ReAGent: against a plain loop, on a planted word, and when its rule is never met."""
 
 import copy
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -29,14 +30,14 @@ def one_forward(plain, ids, target):
     return float(row[target]), int((row > row[target]).sum())
 
 
-def plain_probe(plain, ids, output, target, candidates, probabilities, generator):
+def plain_probe(plain, ids, output, target, candidates, probabilities, generator, scope):
     """Follow one probe of the published algorithm, one forward at a time."""
     count = len(ids)
-    replaceable = np.array([(candidates[i] != ids[i]).all() for i in range(count)])
+    replaceable = np.array([i in scope and (candidates[i] != ids[i]).all() for i in range(count)])
     importance = generator.random(count)
     clean, _ = one_forward(plain, [*ids, *output], target)
 
-    def replace(mask):
+    def replaced(mask):
         draws = generator.random(count)
         changed = list(ids)
         for i in np.flatnonzero(mask):
@@ -46,24 +47,31 @@ def plain_probe(plain, ids, output, target, candidates, probabilities, generator
 
     for _ in range(LIMIT):
         mask = (generator.random(count) < RATIO) & replaceable
-        value, _ = one_forward(plain, replace(mask), target)
+        value, _ = one_forward(plain, replaced(mask), target)
         change = logit((clean - value + 1) / 2)
         importance = importance + np.where(mask, change, -change)
         shares = np.zeros(count)
         shares[replaceable] = softmax(importance[replaceable])
         kept = np.argsort(-shares, kind="stable")[:KEEP]
         mask = replaceable & ~np.isin(np.arange(count), kept)
-        if one_forward(plain, replace(mask), target)[1] < TOP_K:
+        if one_forward(plain, replaced(mask), target)[1] < TOP_K:
             return shares, True
     return shares, False
 
 
+@pytest.mark.parametrize("scope", [None, [5, 6, 7]])
 @pytest.mark.parametrize("shape", one_quick(SHAPES))
-def test_batched_probes_equal_a_plain_loop(shape):
+def test_batched_probes_equal_a_plain_loop(shape, scope):
+    """Also of the tokens of a scope alone, in inputs that begin alike or not."""
     model, plain = twins(shape)
     masked = random_masked_model()
-    found = attribute("reagent", model, samples())
-    for sample, scores in zip(samples(), found, strict=True):
+    chosen = samples()
+    if scope is not None:
+        chosen = [replace(one, scope=scope) for one in chosen if len(one.prompt_ids) > scope[-1]]
+        alike = [*chosen[0].prompt_ids[:5], 31, 17, 50, 8]
+        chosen.append(ExplainedSample("alike", alike, [11], [0], [11], scope=scope))
+    found = attribute("reagent", model, chosen)
+    for sample, scores in zip(chosen, found, strict=True):
         candidates, probabilities = (
             tensor.double().numpy()
             for tensor in replacements(masked, model.tokenizer, sample.prompt_ids, 10, 64)
@@ -78,6 +86,7 @@ def test_batched_probes_equal_a_plain_loop(shape):
                     candidates,
                     probabilities,
                     keyed_generator(1, "reagent", sample.sample_id, step, number),
+                    sample.in_scope,
                 )
                 for number in range(2)
             ]
