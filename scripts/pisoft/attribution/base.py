@@ -29,19 +29,29 @@ class GradientOptions(MethodOptions):
 
     attributed_function: AttributedFunction = Field(
         "probability",
-        description="The function of the target token that is explained: its probability or its "
-        "logit.",
+        description="The function of the target token that is explained: its probability p, its "
+        "logit, or its `log_odds`, log p/(1 − p).",
     )
 
 
 class BaselineOptions(GradientOptions):
-    """Options of gradient methods that compare the input with a baseline."""
+    """Options of methods that compare the input with a baseline."""
 
     baseline: Baseline = Field(
         "reference",
         description="`reference`: the embedding of the unknown, else padding, else end-of-sequence "
         "token at every position, as in Inseq (end-of-sequence tokens stay); `zero`: "
         "zeros.",
+    )
+
+
+class PerturbationOptions(BaselineOptions):
+    """Options of methods that replace tokens by the baseline and watch the target."""
+
+    signed: bool = Field(
+        False,
+        description="Keep the sign: positive where the token supports the target. false: the size "
+        "of the change, as in Inseq.",
     )
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from pydantic import Field, model_validator
@@ -68,6 +68,11 @@ LOAD_ARGUMENTS = dict.fromkeys(
 class InseqOptions(GradientOptions):
     """Which method of Inseq, and what it is given."""
 
+    attributed_function: Literal["probability", "logit"] = Field(
+        "probability",
+        description="The function of the target token that is explained: its probability or its "
+        "logit.",
+    )
     method: str = Field("occlusion", description="Name of the method in Inseq.")
     arguments: dict[str, Any] = Field(
         default_factory=dict,

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import re
 import textwrap
 import unicodedata
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -28,6 +27,7 @@ from pisoft.config.base import Target
 from pisoft.figures.panels import heading
 from pisoft.figures.style import WIDTH, line_styles, theme
 from pisoft.formatting import NOTHING
+from pisoft.segments import sentences
 from pisoft.statistics.scores import StepScores, read_scores
 from pisoft.store.cells import read_generations, read_prompts, target_text
 from pisoft.store.parquet import OK
@@ -36,7 +36,6 @@ from pisoft.views.view import View
 
 LONGEST_ANSWER = 60  # characters of it in a heading
 SHORTEST_SENTENCE = 5  # tokens; in shorter ones a single top token makes a crowd
-SENTENCE_END = re.compile(r"[.!?。！？؟…][\"'”’)\]]*\s*$")
 NO_GLYPH = "\N{WHITE SQUARE}"  # stands for a character that the font lacks
 MOST_LINES = 40  # of one text; the rest is cut
 GUIDE_COLOUR = "#E6E6E6"
@@ -159,20 +158,6 @@ def top_tokens(raw: np.ndarray, share: float) -> np.ndarray:
     top = np.zeros(raw.size, dtype=bool)
     top[np.argsort(-raw, kind="stable")[: top_count(raw.size, share)]] = True
     return top
-
-
-def sentences(texts: Sequence[str], positions: np.ndarray) -> list[slice]:
-    """Split tokens (m,) after `.`, `!`, `?` or `…` in front of a space, at line ends and at gaps.
-
-    A gap in their positions in the prompt is one between two texts.
-    """
-    ends = []
-    for end, (text, following) in enumerate(itertools.pairwise(texts), start=1):
-        gap = positions[end] != positions[end - 1] + 1
-        stops = "\n" in text or (SENTENCE_END.search(text) and following[:1].isspace())
-        if gap or (stops and "\n" not in following):
-            ends.append(end)
-    return [slice(*span) for span in itertools.pairwise([0, *ends, len(texts)])]
 
 
 def key_sentence(example: Example) -> Example:

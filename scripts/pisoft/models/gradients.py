@@ -20,9 +20,13 @@ from pisoft.models.precision import at_least_float32
 def attributed_values(
     logits: torch.Tensor, targets: torch.Tensor, function: AttributedFunction
 ) -> torch.Tensor:
-    """Return the scalar that is differentiated, (B, S), from logits (B, S, V)."""
+    """Return the scalar that is explained, (B, S), from logits (B, S, V) and targets (B, S)."""
+    at = targets[..., None]
     values = logits.softmax(dim=-1) if function == "probability" else logits
-    return values.gather(-1, targets[..., None]).squeeze(-1)
+    of_target = values.gather(-1, at).squeeze(-1)
+    if function == "log_odds":  # keeps its digits where the probability is near 1
+        return of_target - logits.scatter(-1, at, -torch.inf).logsumexp(dim=-1)
+    return of_target
 
 
 def embedding_gradients(

@@ -21,7 +21,6 @@ from pisoft.figures.tokens import (
     key_sentence,
     plot_tokens,
     printable,
-    sentences,
     top_tokens,
 )
 from pisoft.statistics.scores import read_scores
@@ -156,13 +155,6 @@ def test_the_heading_names_each_token_that_a_method_explains(tmp_path):
 
 
 # Sentences ----------------------------------------------------------------------------------------
-
-
-def test_sentences_end_at_marks_before_a_space_at_line_ends_and_at_gaps():
-    texts = ["A", " 3", ".", "5", " b", '."', " C", "?", "\n", "D", " e", "F"]
-    positions = np.array([*range(11), 14])
-    found = ["".join(texts[part]) for part in sentences(texts, positions)]
-    assert found == ['A 3.5 b."', " C?\n", "D e", "F"]
 
 
 def test_the_key_sentence_has_the_evidence_if_it_is_known():
