@@ -89,7 +89,7 @@ class AttributionMethod(ABC):
     * ``family``: what kind of method it is.
     * ``reference``: citation, one line.
     * ``non_negative``: whether raw scores are never below zero.
-    * ``seeded``: whether raw scores depend on the seed.
+    * ``seeded``: whether raw scores depend on the seed, unless options change this.
     * ``needs_model``: whether it runs the model; without, its jobs load no weights and hold no GPU.
     * ``needs_attention``: whether it looks into the attention of decoder layers.
     * ``needs_masked_model``: whether the run's masked language model is to be loaded for it.
