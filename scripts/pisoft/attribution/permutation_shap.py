@@ -1,0 +1,35 @@
+"""Shapley values by permutations."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pisoft.attribution.masking import MaskingMethod
+
+
+class PermutationShap(MaskingMethod):
+    """Mean change of the target as units join in a random order.
+
+    A permutation takes m + 1 masked prompts, from the empty one to the whole, of which all but
+    these two are its own; `forwards` holds as many permutations as fit. Every second one is the
+    reverse of the one before. The signed scores of units sum to the difference between the whole
+    and the empty prompt, whatever the number of permutations.
+    """
+
+    label = "PermutationSHAP"
+    reference = "Štrumbelj and Kononenko (2014); Mitchell et al. (2022), Sampling permutations"
+
+    def masks(self, generator: np.random.Generator, units: int, forwards: int) -> np.ndarray:
+        """Return the coalitions of all permutations, from empty to whole, (P (m + 1), m)."""
+        permutations = (forwards - 2) // (units - 1) if units > 1 else 1
+        places = np.stack([generator.permutation(units) for _ in range(-(-permutations // 2))])
+        places = np.stack([places, units - 1 - places], axis=1).reshape(-1, units)[:permutations]
+        return (places[:, None] < np.arange(units + 1)[:, None]).reshape(-1, units)
+
+    def unit_scores(self, masks: np.ndarray, values: np.ndarray) -> np.ndarray:
+        """Return each unit's mean change over the permutations, (m, S)."""
+        units = masks.shape[1]
+        coalitions = masks.reshape(-1, units + 1, units)  # (P, m + 1, m)
+        joins = np.diff(coalitions.astype(float), axis=1)  # 1 where a unit joins
+        changes = np.diff(values.reshape(-1, units + 1, values.shape[1]), axis=1)  # (P, m, S)
+        return np.einsum("pku,pks->us", joins, changes) / len(coalitions)
