@@ -1,0 +1,56 @@
+"""Shapley values by weighted least squares."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pisoft.attribution.masking import MaskingMethod, all_masks
+
+
+class KernelShap(MaskingMethod):
+    """Weights of the linear model that has the Shapley values if it is fitted to all masks.
+
+    The whole and the empty prompt are fitted exactly. All coalitions of size s together have the
+    weight (m − 1)/(s (m − s)). Coalitions of one unit, and of all but one, are read first, which is
+    all by default; of the other sizes as many random ones, each with its complement, as `forwards`
+    allows. Where it allows all 2^m masks, scores are the exact Shapley values.
+    """
+
+    seeded = False  # by default nothing is left to chance
+
+    label = "KernelSHAP"
+    reference = "Lundberg and Lee (2017), A unified approach to interpreting model predictions"
+
+    def fewest(self, units: int) -> int:
+        """The whole, the empty prompt, and coalitions of one and of all but one."""
+        return min(2 * (units + 1), 2**units)
+
+    def masks(self, generator: np.random.Generator, units: int, forwards: int) -> np.ndarray:
+        """Return the empty and the whole coalition, and those between them, (N, m)."""
+        if forwards >= 2**units:
+            return all_masks(units)
+        one = np.eye(units, dtype=bool)
+        ends = np.array([[False], [True]]).repeat(units, axis=1)
+        inner = np.arange(2, units - 1)
+        chances = 1 / (inner * (units - inner))
+        pairs = (forwards - 2 - 2 * units) // 2
+        sizes = generator.choice(inner, size=pairs, p=chances / chances.sum())
+        places = generator.permuted(np.tile(np.arange(units), (pairs, 1)), axis=1)
+        some = places < sizes[:, None]
+        return np.concatenate([ends, one, ~one, some, ~some])
+
+    def unit_scores(self, masks: np.ndarray, values: np.ndarray) -> np.ndarray:
+        """Return weights that sum to the whole's value less the empty's, (m, S)."""
+        units, sizes = masks.shape[1], masks.sum(axis=1)
+        empty, whole = (values[np.flatnonzero(sizes == size)[0]] for size in (0, units))
+        equal = (whole - empty) / units
+        if units == 1:
+            return equal[None]
+        inner = (sizes > 0) & (sizes < units)
+        masks, values, sizes = masks[inner], values[inner], sizes[inner]
+        of_size = np.bincount(sizes)[sizes]
+        root = np.sqrt(1 / (sizes * (units - sizes) * of_size))[:, None]
+        # Less their mean, the rows leave only weights that sum to 0, which `equal` completes.
+        rows = masks - sizes[:, None] / units
+        rest = values - empty - sizes[:, None] * equal
+        return equal + np.linalg.lstsq(root * rows, root * rest, rcond=None)[0]
