@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
-from pisoft.attribution.masking import MaskingMethod, all_masks
+from pisoft.attribution.masking import SamplingMethod, all_masks
 
 
-class KernelShap(MaskingMethod):
+class KernelShap(SamplingMethod):
     """Weights of the linear model that has the Shapley values if it is fitted to all masks.
 
     The whole and the empty prompt are fitted exactly. All coalitions of size s together have the
@@ -25,7 +27,7 @@ class KernelShap(MaskingMethod):
         """The whole, the empty prompt, and coalitions of one and of all but one."""
         return min(2 * (units + 1), 2**units)
 
-    def masks(self, generator: np.random.Generator, units: int, forwards: int) -> np.ndarray:
+    def sampled(self, generator: np.random.Generator, units: int, forwards: int) -> np.ndarray:
         """Return the empty and the whole coalition, and those between them, (N, m)."""
         if forwards >= 2**units:
             return all_masks(units)
@@ -38,6 +40,13 @@ class KernelShap(MaskingMethod):
         places = generator.permuted(np.tile(np.arange(units), (pairs, 1)), axis=1)
         some = places < sizes[:, None]
         return np.concatenate([ends, one, ~one, some, ~some])
+
+    def forwards(self, prompt_tokens: float, steps: float, scope: range | None = None) -> float:
+        """As for all masks, but single units and their complements share what is before them."""
+        scope = range(math.ceil(prompt_tokens)) if scope is None else scope
+        others = max(0, self.number_of_forwards(len(scope)) - 2 * len(scope))
+        shared = 2 * self.single_forwards(prompt_tokens, scope)
+        return shared + others * (1 - scope.start / prompt_tokens)
 
     def unit_scores(self, masks: np.ndarray, values: np.ndarray) -> np.ndarray:
         """Return weights that sum to the whole's value less the empty's, (m, S)."""

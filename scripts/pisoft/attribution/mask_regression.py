@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 from pydantic import Field
 
-from pisoft.attribution.masking import MaskingMethod, MaskingOptions, all_masks
+from pisoft.attribution.masking import SamplingMethod, SamplingOptions, all_masks
 from pisoft.config.base import AttributedFunction
 
 
-class MaskRegressionOptions(MaskingOptions):
+class MaskRegressionOptions(SamplingOptions):
     """Options of mask regression; the defaults are ContextCite's, but `unit` and `forwards`."""
 
     attributed_function: AttributedFunction = Field(
@@ -25,7 +25,7 @@ class MaskRegressionOptions(MaskingOptions):
     )
 
 
-class MaskRegression(MaskingMethod):
+class MaskRegression(SamplingMethod):
     """Weights of a Lasso of the target's log-odds on which units are present.
 
     Each mask keeps each unit with probability ½. The Lasso sees masks that are standardised, and
@@ -44,7 +44,7 @@ class MaskRegression(MaskingMethod):
         """A sparse model can be fitted to fewer masks than there are units."""
         return 2
 
-    def masks(self, generator: np.random.Generator, units: int, forwards: int) -> np.ndarray:
+    def sampled(self, generator: np.random.Generator, units: int, forwards: int) -> np.ndarray:
         """Return masks that keep each unit with probability ½, (N, m)."""
         if forwards >= 2**units:
             return all_masks(units)

@@ -1,13 +1,15 @@
-"""What mask regression and Shapley values share: units of tokens as players of a game.
+"""What occlusion, mask regression and Shapley values share: a prompt read under many masks.
 
-A coalition of units is the prompt with the tokens of all other units replaced by the baseline, and
-its value is the target's. One forward of a masked prompt serves all steps.
+A mask says which units of tokens are present; the tokens of all others are replaced by the
+baseline. Its value is the target's. One forward of a masked prompt serves all steps.
 Shapes: m units, N masks, S explained steps.
 """
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -25,12 +27,17 @@ if TYPE_CHECKING:
 
 
 class MaskingOptions(PerturbationOptions):
-    """Options of methods that mask many units at once."""
+    """Options of methods that mask units."""
 
     unit: Literal["token", "word", "sentence"] = Field(
         "token",
         description="What is masked as one. Every token of a unit has the unit's score, undivided.",
     )
+
+
+class SamplingOptions(MaskingOptions):
+    """Options of methods that choose among all masks of a prompt."""
+
     forwards: int | None = Field(
         None,
         gt=1,
@@ -42,29 +49,22 @@ class MaskingOptions(PerturbationOptions):
 class MaskingMethod(ScopedMethod):
     """A method that reads a prompt under many masks of its units.
 
-    The masks of a sample are the same for all its steps. Their random numbers have a key of their
-    own, so they never are draws that evaluate. Tokens outside the scope are never masked and
-    score 0. Identical masks are read once.
+    The masks of a sample are the same for all its steps, and identical ones are read once. The
+    tokens before the first at which the masked prompts of a batch differ are read once for all.
+    Tokens outside the scope are never masked and score 0.
     """
 
     family = "perturbation"
-    seeded = True
 
     Options = MaskingOptions
     options: MaskingOptions
 
-    def fewest(self, units: int) -> int:
-        """Return the fewest masked prompts that give scores of so many units."""
-        return units + 1
-
     @abstractmethod
-    def masks(self, generator: np.random.Generator, units: int, forwards: int) -> np.ndarray:
-        """Return which units are present, (N, m) of bool; N may exceed `forwards` by repetitions.
+    def masks(self, sample: ExplainedSample, units: int) -> np.ndarray:
+        """Return which units are present, (N, m) of bool; m is at least 1.
 
-        Args:
-            generator: random numbers of the sample.
-            units: m, at least 1.
-            forwards: masks that may be read.
+        Raises:
+            BenchmarkError: options do not suit a sample with so many units.
         """
 
     @abstractmethod
@@ -76,11 +76,15 @@ class MaskingMethod(ScopedMethod):
             values: the target's under each mask, (N, S).
         """
 
-    def forwards(self, prompt_tokens: float, steps: float, scope: range | None = None) -> float:
-        """One per masked prompt, as if units were tokens; tokens before the scope are read once."""
-        first, units = (scope.start, len(scope)) if scope else (0, round(prompt_tokens))
-        masks = self.options.forwards or _default_forwards(units)
-        return (first + masks * (prompt_tokens - first)) / prompt_tokens
+    def single_forwards(self, prompt_tokens: float, scope: range) -> float:
+        """Return the forwards of one mask per token in scope, which differ at that token alone."""
+        first, read = scope.start, 0.0
+        while first < scope.stop:
+            left = prompt_tokens - first
+            rows = min(self.context.sequences(math.ceil(left)), scope.stop - first)
+            read += first + rows * left
+            first += rows
+        return read / prompt_tokens
 
     def attribute(self, model: LanguageModel, batch: Batch) -> list[torch.Tensor]:
         """Return the scores of units at their tokens, one tensor (steps, prompt tokens) per sample.
@@ -100,10 +104,7 @@ class MaskingMethod(ScopedMethod):
         positions = sample.in_scope
         if positions:
             units = self._units(model, sample)  # (tokens in scope,)
-            count = units[-1] + 1
-            forwards = self._forwards(sample, count)
-            generator = keyed_generator(self.context.seed, self.name, sample.sample_id)
-            masks = self.masks(generator, count, forwards)
+            masks = self.masks(sample, units[-1] + 1)
             distinct, index = np.unique(masks, axis=0, return_inverse=True)
             values = self._values(model, sample, distinct[:, units])[index]
             scores[:, positions] = self.unit_scores(masks, values)[units].T
@@ -120,17 +121,6 @@ class MaskingMethod(ScopedMethod):
         parts = (words if self.options.unit == "word" else sentences)(texts, positions)
         return np.repeat(np.arange(len(parts)), [part.stop - part.start for part in parts])
 
-    def _forwards(self, sample: ExplainedSample, units: int) -> int:
-        """Return how many masks may be read."""
-        forwards = self.options.forwards or _default_forwards(units)
-        if forwards < (fewest := self.fewest(units)):
-            raise BenchmarkError(
-                f"method '{self.name}': option forwards: {forwards} is less than {fewest}, which "
-                f"the {units} units ({self.options.unit}s) of sample {sample.sample_id} need; "
-                "null fits it to each sample, and larger units need fewer"
-            )
-        return forwards
-
     def _values(
         self, model: LanguageModel, sample: ExplainedSample, present: np.ndarray
     ) -> np.ndarray:
@@ -146,22 +136,89 @@ class MaskingMethod(ScopedMethod):
         clean = model.embed(alone.input_ids)
         baseline = baseline_embeddings(model, alone.input_ids, self.options.baseline)
         absent = baseline[0, columns].to(clean.dtype)
-        first = model.shareable(sample.in_scope[0], clean.shape[1])
-        prefix = model.read_prefix(clean[:, :first])
-        masks = torch.from_numpy(present).to(model.device)
-        values = []
-        for chunk in masks.split(self.context.sequences(clean.shape[1] - first)):
-            masked = clean.repeat(len(chunk), 1, 1)
-            masked[:, columns] = torch.where(chunk[..., None], masked[:, columns], absent)
-            positions = alone.positions.expand(len(chunk), -1) - first
-            logits = model.next_token_logits(masked[:, first:], positions, prefix=prefix)
-            targets = alone.targets.expand(len(chunk), -1)
+        width, values = clean.shape[1], []
+        for rows, first in self._batches(present, np.array(sample.in_scope), width):
+            mask = torch.from_numpy(present[rows]).to(model.device)
+            masked = clean.repeat(len(mask), 1, 1)
+            masked[:, columns] = torch.where(mask[..., None], masked[:, columns], absent)
+            shared = model.shareable(first, width)
+            logits = model.next_token_logits(
+                masked[:, shared:],
+                alone.positions.expand(len(mask), -1) - shared,
+                prefix=model.read_prefix(masked[:1, :shared]),
+            )
+            targets = alone.targets.expand(len(mask), -1)
             values.append(attributed_values(logits, targets, self.options.attributed_function))
         return torch.cat(values).double().cpu().numpy()
 
+    def _batches(
+        self, present: np.ndarray, positions: np.ndarray, width: int
+    ) -> Iterator[tuple[slice, int]]:
+        """Yield rows of sorted masks (N, tokens) to be read at once, and where they first differ.
 
-def _default_forwards(units: int) -> int:
-    return 2 * (units + 1)
+        Behind the tokens that they share, they keep to the token budget.
+        """
+        start = 0
+        while start < len(present):
+            differs = present[start:] != present[start]
+            differs[:, -1] = True
+            first = np.minimum.accumulate(positions[differs.argmax(axis=1)])
+            tokens = np.arange(1, len(first) + 1) * (width - first)
+            count = max(1, int(np.searchsorted(tokens, self.context.token_budget, side="right")))
+            yield slice(start, start + count), int(first[count - 1]) if count > 1 else 0
+            start += count
+
+
+class SamplingMethod(MaskingMethod):
+    """A method that chooses among all masks of a prompt, at random or not.
+
+    Random numbers have a key of their own, so masks never are draws that evaluate.
+    """
+
+    seeded = True
+
+    Options = SamplingOptions
+    options: SamplingOptions
+
+    def fewest(self, units: int) -> int:
+        """Return the fewest masked prompts that give scores of so many units."""
+        return units + 1
+
+    @abstractmethod
+    def sampled(self, generator: np.random.Generator, units: int, forwards: int) -> np.ndarray:
+        """Return which units are present, (N, m) of bool; N may exceed `forwards` by repetitions.
+
+        Args:
+            generator: random numbers of the sample.
+            units: m, at least 1.
+            forwards: masks that may be read.
+        """
+
+    def masks(self, sample: ExplainedSample, units: int) -> np.ndarray:
+        """Return the masks of a sample, (N, m).
+
+        Raises:
+            BenchmarkError: option `forwards` is too low for its units.
+        """
+        forwards = self.number_of_forwards(units)
+        if forwards < (fewest := self.fewest(units)):
+            raise BenchmarkError(
+                f"method '{self.name}': option forwards: {forwards} is less than {fewest}, which "
+                f"the {units} units ({self.options.unit}s) of sample {sample.sample_id} need; "
+                "null fits it to each sample, and larger units need fewer"
+            )
+        generator = keyed_generator(self.context.seed, self.name, sample.sample_id)
+        return self.sampled(generator, units, forwards)
+
+    def number_of_forwards(self, units: int) -> int:
+        """Return how many masks of so many units may be read."""
+        return self.options.forwards or 2 * (units + 1)
+
+    def forwards(self, prompt_tokens: float, steps: float, scope: range | None = None) -> float:
+        """One per masked prompt, as if units were tokens; tokens before the scope are read once."""
+        scope = range(math.ceil(prompt_tokens)) if scope is None else scope
+        masks = self.number_of_forwards(len(scope))
+        return (scope.start + masks * (prompt_tokens - scope.start)) / prompt_tokens
 
 
 def all_masks(units: int) -> np.ndarray:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from pisoft.attribution.masking import MaskingMethod
+from pisoft.attribution.masking import SamplingMethod
 
 
-class PermutationShap(MaskingMethod):
+class PermutationShap(SamplingMethod):
     """Mean change of the target as units join in a random order.
 
     A permutation takes m + 1 masked prompts, from the empty one to the whole, of which all but
@@ -19,7 +19,7 @@ class PermutationShap(MaskingMethod):
     label = "PermutationSHAP"
     reference = "Štrumbelj and Kononenko (2014); Mitchell et al. (2022), Sampling permutations"
 
-    def masks(self, generator: np.random.Generator, units: int, forwards: int) -> np.ndarray:
+    def sampled(self, generator: np.random.Generator, units: int, forwards: int) -> np.ndarray:
         """Return the coalitions of all permutations, from empty to whole, (P (m + 1), m)."""
         permutations = (forwards - 2) // (units - 1) if units > 1 else 1
         places = np.stack([generator.permutation(units) for _ in range(-(-permutations // 2))])

@@ -121,7 +121,7 @@ def test_shapley_values_sum_to_the_whole_less_the_empty_prompt(model, name, forw
 
 @pytest.mark.parametrize("forwards", [6, 10, 11, 14, 18])
 def test_each_permutation_joins_units_one_by_one_and_every_second_is_a_reverse(forwards):
-    masks = build("permutation_shap").masks(np.random.default_rng(1), UNITS, forwards)
+    masks = build("permutation_shap").sampled(np.random.default_rng(1), UNITS, forwards)
     assert len(np.unique(masks, axis=0)) <= forwards
     orders = masks.reshape(-1, UNITS + 1, UNITS).sum(axis=1)  # units still present, per unit
     assert len(orders) == (forwards - 2) // (UNITS - 1)
@@ -130,7 +130,7 @@ def test_each_permutation_joins_units_one_by_one_and_every_second_is_a_reverse(f
 
 
 def test_random_coalitions_of_kernel_shap_come_with_complements_and_within_the_budget():
-    masks = build("kernel_shap").masks(np.random.default_rng(1), 9, 51)
+    masks = build("kernel_shap").sampled(np.random.default_rng(1), 9, 51)
     assert len(masks) == 50
     some = masks[20:]
     assert set(some.sum(axis=1)) <= set(range(2, 8))
@@ -140,7 +140,7 @@ def test_random_coalitions_of_kernel_shap_come_with_complements_and_within_the_b
 @pytest.mark.parametrize("name", SHAPLEY)
 def test_a_linear_game_is_solved_by_the_default_number_of_forwards(name):
     weights = np.arange(8.0)
-    masks = build(name).masks(np.random.default_rng(1), 8, 18)
+    masks = build(name).sampled(np.random.default_rng(1), 8, 18)
     scores = build(name).unit_scores(masks, (masks @ weights + 3)[:, None])
     np.testing.assert_allclose(scores[:, 0], weights, atol=1e-12)
 
@@ -206,11 +206,37 @@ def test_masks_depend_on_the_sample_and_no_draw_that_evaluates(model, monkeypatc
     assert keys == [(5, "permutation_shap", "short")]
 
 
-def test_a_price_counts_the_scope_behind_its_prefix():
-    method = build("kernel_shap")
-    assert method.forwards(40, 1) == 2 * 41
-    assert method.forwards(40, 1, range(10, 30)) == pytest.approx((10 + 2 * 21 * 30) / 40)
-    assert build("kernel_shap", forwards=100).forwards(40, 1) == 100
+def test_a_price_counts_the_scope_and_what_is_read_once_before_it():
+    def price(name, scope, **options):
+        return build(name, token_budget=8, **options).forwards(40, 1, scope)
+
+    assert price("mask_regression", range(38, 40)) == pytest.approx((38 + 6 * 2) / 40)
+    assert price("mask_regression", None) == 2 * 41
+    assert price("permutation_shap", None, forwards=100) == 100
+    singles = (35 + 5) + (36 + 2 * 4) + (38 + 2 * 2)  # batches of 1, 2 and 2 rows
+    assert price("occlusion", range(35, 40)) == pytest.approx(singles / 40)
+    assert price("kernel_shap", range(35, 40)) == pytest.approx((2 * singles + 2 * 5) / 40)
+
+
+@pytest.mark.parametrize("token_budget", [1, 9, 30, 999])
+def test_masked_prompts_share_what_is_before_their_first_difference(model, token_budget):
+    """In batches of the token budget, and each masked prompt once."""
+    read = []
+    handle = model.decoder.register_forward_pre_hook(
+        lambda _, __, options: read.append(tuple(options["inputs_embeds"].shape[:2])),
+        with_kwargs=True,
+    )
+    try:
+        attribute("occlusion", model, [short(scope=[1, 2, 4])], token_budget=token_budget)
+    finally:
+        handle.remove()
+    expected = {
+        1: [(1, 7)] * 4,
+        9: [(1, 7), (1, 7), (1, 4), (2, 3)],
+        30: [(1, 1), (4, 6)],
+        999: [(1, 1), (4, 6)],
+    }
+    assert read == expected[token_budget]
 
 
 def test_log_odds_keep_their_digits_near_one():
