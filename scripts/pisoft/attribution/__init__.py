@@ -15,7 +15,10 @@ from typing import Any
 from pisoft.attribution.base import AttributionMethod, Context
 from pisoft.errors import BenchmarkError, did_you_mean
 
-_NO_METHODS = {"__init__", "base", "engine", "external", "inseq_bridge", "masking"}
+_NO_METHODS = {
+    *("__init__", "base", "engine", "external", "inseq_bridge"),
+    *("masking", "modified_backward"),
+}
 
 
 def available_methods() -> list[str]:

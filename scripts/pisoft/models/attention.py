@@ -8,7 +8,7 @@ reaches it. Shapes: B samples, H query heads, G key/value heads, T positions, D 
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
@@ -65,8 +65,14 @@ class AttentionInputs:
         """Index of the decoder layer, 0 = next to the embeddings."""
         return int(self.module.layer_idx)
 
-    def probabilities(self) -> torch.Tensor:
-        """Return softmax attention (B, H, T, T), computed in float32 or better and then rounded."""
+    def probabilities(
+        self, softmax: Callable[[torch.Tensor, int], torch.Tensor] = torch.softmax
+    ) -> torch.Tensor:
+        """Return softmax attention (B, H, T, T), computed in float32 or better and then rounded.
+
+        Args:
+            softmax: of scores over an axis; one with a derivative of its own, for example.
+        """
         scores = self.scores()
         if self.softcap is not None:
             scores = (scores / self.softcap).tanh() * self.softcap
@@ -75,7 +81,7 @@ class AttentionInputs:
         if self.sinks is not None:
             sinks = self.sinks.to(scores)[:, None, None].expand(*scores.shape[:-1], 1)
             scores = torch.cat([scores, sinks], dim=-1)
-        return scores.softmax(dim=-1)[..., :keys].to(self.query.dtype)
+        return softmax(scores, -1)[..., :keys].to(self.query.dtype)
 
     def sample(self, row: int, length: int) -> AttentionInputs:
         """Return one sample's attention, less the padding on its right.
@@ -242,13 +248,24 @@ def probed_attention(
     inputs = AttentionInputs(module, query, key, value, attention_mask, scaling, softcap, s_aux)
     if probe is not None and probe.computes_output:
         return probe(inputs, None), None
-    if softcap is None and s_aux is None:
-        output, _ = sdpa_attention_forward(
-            module, query, key, value, attention_mask, dropout=dropout, scaling=scaling, **options
-        )
-    else:
-        output = inputs.weighted_values(inputs.probabilities())
+    output = attention_output(inputs, dropout=dropout, **options)
     return (output if probe is None else probe(inputs, output)), None
+
+
+def attention_output(inputs: AttentionInputs, **options: Any) -> torch.Tensor:
+    """Return attention output (B, T, H, D), by SDPA if that can follow the model."""
+    if inputs.softcap is not None or inputs.sinks is not None:
+        return inputs.weighted_values(inputs.probabilities())
+    output, _ = sdpa_attention_forward(
+        inputs.module,
+        inputs.query,
+        inputs.key,
+        inputs.value,
+        inputs.mask,
+        scaling=inputs.scaling,
+        **options,
+    )
+    return output
 
 
 def _check_options(mask: torch.Tensor | None, options: Mapping[str, Any]) -> None:

@@ -9,6 +9,7 @@ Shapes: B samples, T positions, S explained steps, P points of a path, d hidden 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import torch
 
@@ -30,11 +31,18 @@ def attributed_values(
 
 
 def embedding_gradients(
-    model: LanguageModel, batch: Batch, function: AttributedFunction
+    model: LanguageModel, batch: Batch, function: AttributedFunction, **options: Any
 ) -> Iterator[torch.Tensor]:
-    """Yield gradients (B, T, d) at the clean input for every explained step."""
+    """Yield gradients (B, T, d) at the clean input for every explained step.
+
+    Args:
+        model, batch: the explained model, and samples.
+        function: what is differentiated.
+        options: of :meth:`LanguageModel.next_token_logits`.
+    """
     embeddings = model.embed(batch.input_ids)
-    return _step_gradients(model, embeddings, batch.positions, batch.targets, function)
+    positions, targets = batch.positions, batch.targets
+    return _step_gradients(model, embeddings, positions, targets, function, **options)
 
 
 def path_gradients(
@@ -88,10 +96,11 @@ def _step_gradients(
     positions: torch.Tensor,
     targets: torch.Tensor,
     function: AttributedFunction,
+    **options: Any,
 ) -> Iterator[torch.Tensor]:
     """Yield gradients (B, T, d) of the values at each step's position and target, (B, S)."""
     embeddings = embeddings.detach().requires_grad_(True)
-    logits = model.next_token_logits(embeddings, positions)
+    logits = model.next_token_logits(embeddings, positions, **options)
     values = attributed_values(logits, targets, function)
     for step in range(values.shape[1]):
         more = step + 1 < values.shape[1]

@@ -1,0 +1,51 @@
+"""GIM: gradient interaction modifications."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pisoft.attribution.modified_backward import ModifiedBackwardMethod
+
+if TYPE_CHECKING:
+    import torch
+
+    from pisoft.models.model import LanguageModel
+    from pisoft.models.modified_backward import BackwardRules
+
+
+class Gim(ModifiedBackwardMethod):
+    """Σ_c (x_ic − space_c) g_ic, with g of a backward pass in which attention is softer.
+
+    The derivative of the softmax is that of attention at temperature 2, without the factor ½; norms
+    divide by constants; gradients are ½ at values and both branches of a gated feed-forward block,
+    ¼ at queries and keys. The baseline is the embedding of the first token of a space; where the
+    tokenizer has none for a space alone, that of its unknown, else padding, else end token.
+    """
+
+    label = "GIM"
+    reference = "Edin et al. (2025), GIM: improved interpretability for large language models"
+
+    def rules(self) -> BackwardRules:
+        """Return the factors of the paper, and its temperature."""
+        from pisoft.models.modified_backward import BackwardRules
+
+        return BackwardRules(
+            constant_norms=True, query_key=0.25, value=0.5, softmax_temperature=2, gated=0.5
+        )
+
+    def difference(self, model: LanguageModel, input_ids: torch.Tensor) -> torch.Tensor:
+        """Return the embeddings less that of a space, (B, T, d), float32 or better.
+
+        Raises:
+            BenchmarkError: the tokenizer has none of the tokens that may stand for it.
+        """
+        import torch
+
+        from pisoft.models.baselines import baseline_embeddings
+
+        space = model.tokenizer.encode(" ", add_special_tokens=False)
+        if not space:
+            baseline = baseline_embeddings(model, input_ids, "reference")
+        else:
+            baseline = model.embed(torch.full_like(input_ids, space[0]))
+        return super().difference(model, input_ids) - baseline

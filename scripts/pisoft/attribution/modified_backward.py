@@ -1,0 +1,69 @@
+"""What methods share that multiply the input by gradients of a modified backward pass."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import TYPE_CHECKING
+
+from pisoft.attribution.base import AttributionMethod
+from pisoft.errors import BenchmarkError
+
+if TYPE_CHECKING:
+    import torch
+
+    from pisoft.models.model import Batch, LanguageModel
+    from pisoft.models.modified_backward import BackwardRules, ModifiedBackward
+
+
+class ModifiedBackwardMethod(AttributionMethod):
+    """Σ_c (x_ic − b_ic) g_ic over the embedding channels, signed.
+
+    g is the gradient of the target's logit in a backward pass with other :meth:`rules`, and b a
+    baseline, here zero. A subclass names its rules.
+    """
+
+    family = "gradient"
+    non_negative = False
+    needs_attention = True
+
+    _followed: tuple[LanguageModel, ModifiedBackward] | None = None
+
+    @abstractmethod
+    def rules(self) -> BackwardRules:
+        """Return the rules of the backward pass."""
+
+    def difference(self, model: LanguageModel, input_ids: torch.Tensor) -> torch.Tensor:
+        """Return x − b (B, T, d) of token ids (B, T), float32 or better."""
+        from pisoft.models.precision import at_least_float32
+
+        return at_least_float32(model.embed(input_ids))
+
+    def check(self, model: LanguageModel) -> None:
+        """Raise a BenchmarkError if the model's backward pass cannot be modified.
+
+        It is tried on a dozen tokens: see :mod:`pisoft.models.modified_backward`.
+        """
+        super().check(model)
+        self._engine(model)
+
+    def _engine(self, model: LanguageModel) -> ModifiedBackward:
+        """Return what modifies the model's backward pass; tried once."""
+        from pisoft.models.modified_backward import ModifiedBackward
+
+        if self._followed is None or self._followed[0] is not model:
+            try:
+                self._followed = model, ModifiedBackward(model)
+            except BenchmarkError as error:
+                raise BenchmarkError(
+                    f"method '{self.name}': model '{model.name}': {error}"
+                ) from error
+        return self._followed[1]
+
+    def attribute(self, model: LanguageModel, batch: Batch) -> list[torch.Tensor]:
+        """Return signed scores, one tensor (steps, prompt tokens) per sample."""
+        from pisoft.models.gradients import embedding_gradients
+
+        difference = self.difference(model, batch.input_ids)
+        with self._engine(model).applied(self.rules()) as probe:
+            steps = embedding_gradients(model, batch, "logit", probe=probe)
+            return batch.split([(difference * gradients).sum(dim=-1) for gradients in steps])
