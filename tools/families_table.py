@@ -21,6 +21,7 @@ from helpers.attributions import build
 from helpers.eager_reference import BY_HAND, NAME, EagerModel, logits, observed
 from helpers.evaluations import distances
 from helpers.families import FAMILIES, network
+from helpers.modified_backward_reference import MODIFIED
 from helpers.random_models import VOCABULARY
 from helpers.tiny_tokenizers import numbered_tokenizer
 from pisoft.attribution import available_methods
@@ -234,8 +235,8 @@ def _method_error(model: LanguageModel, plain: PreTrainedModel, name: str) -> fl
     batch = Batch([ExplainedSample("sample", PROMPT, [TARGET], [0], [TARGET])], model.device)
     with torch.enable_grad():
         scores = method.attribute(model, batch)[0][0].detach()
-        if name in BY_HAND:
-            expected = BY_HAND[name](plain, PROMPT, TARGET)
+        if by_hand := (BY_HAND | MODIFIED).get(name):
+            expected = by_hand(plain, PROMPT, TARGET)
         else:
             eager = EagerModel(plain, model.name, model._load_tokenizer)
             expected = build(name).attribute(eager, batch)[0][0].detach()

@@ -42,9 +42,10 @@ def _own_eager(
     seen: Seen | None = None,
     held: Mapping[int, torch.Tensor] | None = None,
     zeroed: tuple[int, int] | None = None,
+    modified: Any = None,
     **options: Any,
 ) -> tuple[torch.Tensor, None]:
-    """Call the eager attention of the module's class; note, hold or zero something around it."""
+    """Call the eager attention of the module's class; note, hold or change something around it."""
     eager = sys.modules[type(module).__module__].eager_attention_forward
     layer, group = module.layer_idx, query.shape[1] // key.shape[1]
     if zeroed is not None and zeroed[0] == layer:
@@ -53,6 +54,8 @@ def _own_eager(
     if held is not None:
         values = value.repeat_interleave(group, dim=1)
         return (held[layer] @ values).transpose(1, 2).contiguous(), None
+    if modified is not None:
+        return modified.attend(eager, module, query, key, value, attention_mask, **options), None
     output, _ = eager(module, query, key, value, attention_mask, **options)
     if seen is not None:
         # With one unit vector for each key's value, the output is the map itself.

@@ -281,7 +281,7 @@ class ModifiedBackward:
                 if not close(plain, output, tolerance=1e-4):
                     return f"{name} does not keep its output"
                 pairs = zip([call.hidden, *biases], gradients, strict=True)
-                relevance = sum(float((at.double() * by).sum()) for at, by in pairs)
+                relevance = sum(float((at.detach().double() * by).sum()) for at, by in pairs)
                 expected = float((output.double() * direction).sum())
                 if abs(relevance - expected) > 1e-2 * float(direction.double().square().sum()):
                     return f"{name} computes more than norms, attention and feed-forward blocks do"
