@@ -48,11 +48,29 @@ class Operations(TorchFunctionMode):
     def __post_init__(self) -> None:
         super().__init__()
 
-    def attend(self, eager: Any, module: Any, query: Any, key: Any, value: Any, *rest: Any, **more):
+    def attend(
+        self,
+        eager: Any,
+        module: Any,
+        query: torch.Tensor,
+        key: torch.Tensor,
+        value: torch.Tensor,
+        mask: Any,
+        **more: Any,
+    ) -> torch.Tensor:
         """Call eager attention with the shares of its inputs."""
-        self.in_attention = True
         query, key = part(query, self.query_key), part(key, self.query_key)
-        output, _ = eager(module, query, key, part(value, self.value), *rest, **more)
+        value = part(value, self.value)
+        self.in_attention = True
+        if hasattr(module, "sinks"):  # where it is no logit of one softmax, as in Granite SWA
+            group = query.shape[1] // key.shape[1]
+            key, value = (one.repeat_interleave(group, dim=1) for one in (key, value))
+            scores = query @ key.transpose(2, 3) * more["scaling"] + mask
+            sinks = module.sinks.view(1, -1, 1, 1).expand(*scores.shape[:-1], 1)
+            maps = torch.nn.functional.softmax(torch.cat([scores, sinks], dim=-1), dim=-1)
+            output = (maps[..., :-1] @ value).transpose(1, 2).contiguous()
+        else:
+            output, _ = eager(module, query, key, value, mask, **more)
         self.in_attention = False
         return output
 
