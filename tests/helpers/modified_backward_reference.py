@@ -79,7 +79,9 @@ class Operations(TorchFunctionMode):
         name = function.__name__
         if name == "layer_norm":
             return self._layer_norm(*args, **kwargs)
-        if name == "mul" and (gates := [a for a in args if any(a is one for one in self.activated)]):
+        if name == "mul" and (
+            gates := [a for a in args if any(a is one for one in self.activated)]
+        ):
             (up,) = (a for a in args if a is not gates[0])
             return part(part(gates[0], self.gate) * up, self.up)
         output = function(*args, **kwargs)
