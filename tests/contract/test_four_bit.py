@@ -8,12 +8,13 @@ import torch
 from bitsandbytes.functional import dequantize_4bit
 from transformers import LlamaConfig, LlamaForCausalLM
 
-from helpers.attributions import attribute
+from helpers.attributions import attribute, build
 from helpers.evaluations import distances
 from helpers.loaded_models import local_model
 from helpers.random_models import SMALL, VOCABULARY, samples
 from helpers.tiny_tokenizers import numbered_tokenizer
-from pisoft.attribution import available_methods
+from pisoft.attribution import available_methods, load_method
+from pisoft.errors import BenchmarkError
 from pisoft.faithfulness.perturbation import PerturbationTarget
 from pisoft.models.attention import ATTENTION_NAME
 from pisoft.models.layers import checkpointed_layers
@@ -24,6 +25,8 @@ pytestmark = pytest.mark.slow
 
 
 # 4-bit blocks hold 64 weights, so widths must be multiples of that.
+METHODS = available_methods()
+MODIFYING = [name for name in METHODS if load_method(name).modifies_backward]
 CONFIG = LlamaConfig(**SMALL | {"hidden_size": 64, "intermediate_size": 128})
 
 
@@ -56,13 +59,19 @@ def loaded(folder, dtype):
     return four_bit, LanguageModel(exact, "dequantised", lambda: numbered_tokenizer(VOCABULARY))
 
 
-@pytest.mark.parametrize("name", available_methods())
+@pytest.mark.parametrize("name", [name for name in METHODS if name not in MODIFYING])
 def test_scores_are_those_of_the_dequantised_weights(name, models):
     four_bit, exact = (attribute(name, model, samples()) for model in models)
     for found, expected in zip(four_bit, exact, strict=True):
         torch.testing.assert_close(
             found.float(), expected.float(), rtol=2e-3, atol=2e-3 * float(expected.abs().max())
         )
+
+
+@pytest.mark.parametrize("name", MODIFYING)
+def test_a_modified_backward_pass_is_refused_in_one_line(name, models):
+    with pytest.raises(BenchmarkError, match=f"method '{name}': model '.*': its weights are quant"):
+        build(name).check(models[0])
 
 
 @pytest.mark.parametrize("name", ["saliency", "grad_ellm"])

@@ -94,6 +94,8 @@ class AttributionMethod(ABC):
     * ``needs_attention``: whether it looks into the attention of decoder layers.
     * ``needs_masked_model``: whether the run's masked language model is to be loaded for it.
     * ``scoped``: whether raw scores depend on the scope; set by :class:`ScopedMethod`.
+    * ``modifies_backward``: whether it changes the backward pass, which is not done with quantised
+      weights.
     * ``iterative``: whether it stops by a rule that may not be met; samples and steps where it
       was not are added to ``unconverged``.
     * ``Options``: a subclass of :class:`MethodOptions` with options and their defaults.
@@ -108,6 +110,7 @@ class AttributionMethod(ABC):
     needs_attention: ClassVar[bool] = False
     needs_masked_model: ClassVar[bool] = False
     scoped: ClassVar[bool] = False
+    modifies_backward: ClassVar[bool] = False
     iterative: ClassVar[bool] = False
 
     Options: ClassVar[type[MethodOptions]] = MethodOptions

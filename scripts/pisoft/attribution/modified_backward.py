@@ -25,6 +25,7 @@ class ModifiedBackwardMethod(AttributionMethod):
     family = "gradient"
     non_negative = False
     needs_attention = True
+    modifies_backward = True
 
     _followed: tuple[LanguageModel, ModifiedBackward] | None = None
 
@@ -39,11 +40,16 @@ class ModifiedBackwardMethod(AttributionMethod):
         return at_least_float32(model.embed(input_ids))
 
     def check(self, model: LanguageModel) -> None:
-        """Raise a BenchmarkError if the model's backward pass cannot be modified.
+        """Raise a BenchmarkError if the model is quantised or not of layers that can be followed.
 
         It is tried on a dozen tokens: see :mod:`pisoft.models.modified_backward`.
         """
         super().check(model)
+        if getattr(model.network, "is_quantized", False):
+            raise BenchmarkError(
+                f"method '{self.name}': model '{model.name}': its weights are quantised, but "
+                "a modified backward pass needs weights that are not (quantization: none)"
+            )
         self._engine(model)
 
     def _engine(self, model: LanguageModel) -> ModifiedBackward:

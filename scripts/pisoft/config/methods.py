@@ -64,6 +64,7 @@ class MethodClass(Protocol):
     needs_model: bool
     needs_masked_model: bool
     scoped: bool
+    modifies_backward: bool
     Options: Any  # a pydantic model
 
 
@@ -84,6 +85,7 @@ class Method(Strict):
     needs_model: bool = True
     needs_masked_model: bool = False
     scoped: bool = False  # computes scores of tokens in the run's scope only
+    modifies_backward: bool = False
     target: Target | None = None  # None: the run's
     options: dict[str, Any] = Field(default_factory=dict)  # as the entry has them
     # The same with their defaults: equal if two entries do the same.
@@ -120,6 +122,7 @@ def resolve_method(name: str, entry: MethodEntry, load_method: LoadMethod, where
         needs_model=method_class.needs_model,
         needs_masked_model=method_class.needs_masked_model,
         scoped=method_class.scoped,
+        modifies_backward=method_class.modifies_backward,
         target=entry.target,
         options=entry.options,
         resolved=options.model_dump(mode="json"),

@@ -38,11 +38,24 @@ def check_restrictions(config: Config, available: Mapping[str, Iterable[str]], o
                     f"{where}.{model}.{kind}: leaves nothing of the run's {kind} "
                     f"({', '.join(of_run)}) for this model"
                 )
+        _check_backward(config, model, where)
     evaluated = {name for model in config.models for name in config.datasets_of(model)}
     for name in sorted(config.datasets.keys() - evaluated):
         raise BenchmarkError(
             f"{where}: leave no model for dataset '{name}'; allow it for one of "
             f"{', '.join(config.models)}, or leave it out of `datasets`"
+        )
+
+
+def _check_backward(config: Config, model: str, where: str) -> None:
+    """Check that no method modifies the backward pass of quantised weights."""
+    quantization, names = config.models[model].quantization, config.methods_of(model)
+    modifying = [name for name in names if config.methods[name].modifies_backward]
+    if quantization != "none" and modifying:
+        rest = [name for name in names if name not in modifying]
+        raise BenchmarkError(
+            f"{where}.{model}.methods: {', '.join(modifying)} modify the backward pass, but the "
+            f"weights of '{model}' are quantised ({quantization}); allowed: {', '.join(rest)}"
         )
 
 

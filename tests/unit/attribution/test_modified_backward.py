@@ -125,7 +125,7 @@ def relevance(model, ids, target, conserving):
 
 
 def close(scores, expected, tolerance=1e-6):
-    """Compare by the largest score; norms of transformers are in float32, also in float64 models."""
+    """Compare by the largest score: norms of transformers are in float32 in any model."""
     largest = float(expected.abs().max())
     torch.testing.assert_close(scores, expected, rtol=0, atol=tolerance * largest)
 

@@ -339,6 +339,19 @@ def test_a_mistake_is_one_sentence_with_its_place(load, path, value, parts):
     assert "\n" not in message
 
 
+def test_a_modified_backward_pass_is_refused_for_quantised_weights_by_name(load, monkeypatch):
+    monkeypatch.setattr(load_method("saliency"), "modifies_backward", True)
+    quantised = {"quantization": "nf4", **CATALOGUE["models"]["small"]}
+    with pytest.raises(BenchmarkError) as error:
+        load("models/small", quantised, methods=["random", "saliency"])
+    assert str(error.value) == (
+        "run.yaml: restrictions.small.methods: saliency modify the backward pass, but the weights "
+        "of 'small' are quantised (nf4); allowed: random"
+    )
+    restricted = {"small": {"methods": ["random"]}}
+    load("models/small", quantised, methods=["random", "saliency"], restrictions=restricted)
+
+
 def test_entries_that_extend_each_other_are_an_error(load):
     additions = {"models": {"a": {"extends": "b"}, "b": {"extends": "a"}}}
     with pytest.raises(BenchmarkError, match=r"catalogue.models: a: extends itself: a → b"):
