@@ -512,7 +512,12 @@ REFUSED = [
     ({"sanity_checks": {"layers": [2, 1]}}, f"sanity_checks.layers: {OUT_OF_ORDER}"),
     ({"sanity_checks": {"methods": ["salency"]}}, "sanity_checks.methods: unknown name 'sal"),
     (
-        {"sanity_checks": {"models": ["small"]}, "models": ["small"], "catalogue": QUANTISED},
+        {
+            "sanity_checks": {"models": ["small"]},
+            "models": ["small"],
+            "methods": ["saliency"],
+            "catalogue": QUANTISED,
+        },
         "sanity_checks.models: the weights of 'small' are quantised (nf4), so they ",
     ),
     ({"operators": {"others": []}}, "operators.others: nothing is selected"),
