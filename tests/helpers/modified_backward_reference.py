@@ -62,7 +62,9 @@ class Operations(TorchFunctionMode):
         query, key = part(query, self.query_key), part(key, self.query_key)
         value = part(value, self.value)
         self.in_attention = True
-        if hasattr(module, "sinks"):  # where it is no logit of one softmax, as in Granite SWA
+        if (
+            getattr(module, "sinks", None) is not None
+        ):  # where it is no logit of one softmax, as in Granite SWA
             group = query.shape[1] // key.shape[1]
             key, value = (one.repeat_interleave(group, dim=1) for one in (key, value))
             scores = query @ key.transpose(2, 3) * more["scaling"] + mask
@@ -92,6 +94,8 @@ class Operations(TorchFunctionMode):
             return output.detach() + 2 * (half - half.detach())
         if self.in_attention or output is NotImplemented:
             return output
+        if name in ("softmax", "sigmoid"):  # of a router
+            return output.detach()
         if name == "tanh" and self.straight and output.shape[-1] != VOCABULARY:  # of GELU
             return output.detach()
         if name in ("silu", "gelu", "relu"):

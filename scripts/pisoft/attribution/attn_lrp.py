@@ -28,5 +28,10 @@ class AttnLrp(ModifiedBackwardMethod):
         from pisoft.models.modified_backward import BackwardRules
 
         return BackwardRules(
-            constant_norms=True, query_key=0.25, value=0.5, gated=0.5, linear_activations=True
+            constant_norms=True,
+            query_key=0.25,
+            value=0.5,
+            gated=0.5,
+            constant_routing=True,
+            linear_activations=True,
         )

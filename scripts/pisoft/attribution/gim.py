@@ -30,7 +30,12 @@ class Gim(ModifiedBackwardMethod):
         from pisoft.models.modified_backward import BackwardRules
 
         return BackwardRules(
-            constant_norms=True, query_key=0.25, value=0.5, softmax_temperature=2, gated=0.5
+            constant_norms=True,
+            query_key=0.25,
+            value=0.5,
+            softmax_temperature=2,
+            gated=0.5,
+            constant_routing=True,
         )
 
     def difference(self, model: LanguageModel, input_ids: torch.Tensor) -> torch.Tensor:

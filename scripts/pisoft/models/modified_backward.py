@@ -42,6 +42,7 @@ class BackwardRules:
             with s = softmax(scores / temperature).
         gated: factor of the gradients at gate and up branch of a gated feed-forward block.
         constant_gates: the activated gate of a gated feed-forward block counts as a constant.
+        constant_routing: the weights with which experts are mixed count as constants.
         linear_activations: act(z) counts as z times the constant act(z) / z.
     """
 
@@ -51,12 +52,17 @@ class BackwardRules:
     softmax_temperature: float = 1.0
     gated: float = 1.0
     constant_gates: bool = False
+    constant_routing: bool = False
     linear_activations: bool = False
 
 
 # With which a layer is linear in its input and its biases.
 CONSERVING = BackwardRules(
-    constant_norms=True, query_key=0, constant_gates=True, linear_activations=True
+    constant_norms=True,
+    query_key=0,
+    constant_gates=True,
+    constant_routing=True,
+    linear_activations=True,
 )
 
 
@@ -167,6 +173,7 @@ class ModifiedBackward:
         self._activations: list[torch.nn.Module] = []
         self._gates: list[torch.nn.Module] = []  # activations that a product follows
         self._gated: list[torch.nn.Module] = []  # feed-forward blocks that hold the product
+        self._experts: list[torch.nn.Module] = []  # those that are told how to mix their results
         if not model.blocks:
             raise BenchmarkError("its decoder has no list of its layers")
         for attempt in (self._recognise, self._try_layers):
@@ -189,6 +196,10 @@ class ModifiedBackward:
         def constant(_: torch.nn.Module, __: Any, output: torch.Tensor) -> torch.Tensor:
             return output.detach()
 
+        def constant_weights(_: torch.nn.Module, inputs: Any) -> Any:
+            hidden, *routing = inputs
+            return (hidden, *(given.detach() for given in routing))
+
         def gated(_: torch.nn.Module, __: Any, output: torch.Tensor) -> torch.Tensor:
             # What follows the product is linear, so its factor may as well come behind.
             return scaled_gradient(output, rules.gated)
@@ -203,6 +214,8 @@ class ModifiedBackward:
             for switched_on, modules, hook in hooks:
                 for module in modules if switched_on else ():
                     stack.callback(module.register_forward_hook(hook).remove)
+            for module in self._experts if rules.constant_routing else ():
+                stack.callback(module.register_forward_pre_hook(constant_weights).remove)
             yield _AttentionRule(rules)
 
     @torch.no_grad()
@@ -245,10 +258,8 @@ class ModifiedBackward:
         """Find out whether a feed-forward block is gated; return in words if it is of no kind."""
         parent = next(part for part in parts if activation in part.children())
         block = f"{where}: feed-forward block {type(parent).__name__}"
-        if len(calls[activation]) != 1:
-            return f"{block} runs its activation {len(calls[activation])} times"
-        activated = calls[activation][0].output
-        if any(_is_given(calls[part], activated) for part in parent.modules()):
+        activated = [call.output for call in calls[activation]]  # one, or one for every expert
+        if any(_is_given(calls[part], one) for part in parent.modules() for one in activated):
             return ""  # the next linear layer reads it as it is: nothing is multiplied by it
         if len(calls[parent]) != 1 or not _is_gated(
             parent, activation, calls[parent][0], activated
@@ -256,6 +267,8 @@ class ModifiedBackward:
             return f"{block} is neither act(x) nor act(gate) · up between linear layers"
         self._gates.append(activation)
         self._gated.append(parent)
+        if len(calls[parent][0].given) > 1:
+            self._experts.append(parent)
         return ""
 
     def _try_layers(self, model: LanguageModel) -> str:
@@ -364,19 +377,20 @@ def _is_given(calls: list[_Call], tensor: torch.Tensor) -> bool:
 
 
 def _is_gated(
-    block: torch.nn.Module, activation: torch.nn.Module, call: _Call, activated: torch.Tensor
+    block: torch.nn.Module, activation: torch.nn.Module, call: _Call, activated: list[torch.Tensor]
 ) -> bool:
     """Tell whether a block is affine in its input and in its activated gate, and needs both."""
 
-    def output(scale: float, gate: torch.Tensor) -> torch.Tensor:
-        hook = activation.register_forward_hook(lambda *_: gate)
+    def output(scale: float, gate_scale: float) -> torch.Tensor:
+        gates = (gate_scale * gate for gate in activated)
+        hook = activation.register_forward_hook(lambda *_: next(gates))
         try:
             return block(scale * call.given[0], *call.given[1:], **call.named)
         finally:
             hook.remove()
 
     with computing_in_float32(block):
-        corners = [[output(x, g * activated) for g in (0, 1, 2)] for x in (0, 1, 2)]
+        corners = [[output(x, gate) for gate in (0, 1, 2)] for x in (0, 1, 2)]
     affine_in_gate = all(close(b - a, c - b, 1e-3) for a, b, c in corners)
     affine_in_input = all(close(b - a, c - b, 1e-3) for a, b, c in zip(*corners, strict=True))
     multiplied = not close(corners[1][1], corners[0][1], 1e-3)

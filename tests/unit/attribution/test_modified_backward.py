@@ -14,11 +14,17 @@ from helpers.quick_cases import one_quick
 from helpers.random_models import VOCABULARY, samples, twins
 from helpers.tiny_tokenizers import numbered_tokenizer
 from pisoft.errors import BenchmarkError
-from pisoft.models.attention import ATTENTION_NAME
+from pisoft.models import modified_backward
+from pisoft.models.attention import ATTENTION_NAME, attention_output
 from pisoft.models.gradients import embedding_gradients
 from pisoft.models.layers import checkpointed_layers
 from pisoft.models.model import Batch, ExplainedSample, LanguageModel
-from pisoft.models.modified_backward import BackwardRules, ModifiedBackward, tempered_softmax
+from pisoft.models.modified_backward import (
+    BackwardRules,
+    ModifiedBackward,
+    scaled_gradient,
+    tempered_softmax,
+)
 
 METHODS = ("attn_lrp", "cp_lrp", "gim")
 IDS, TARGET = [1, 40, 41, 8, 9, 10, 33], 17
@@ -139,6 +145,14 @@ def test_scores_are_relevance_propagated_operation_by_operation(name, family):
     close(attribute(name, model, [SAMPLE])[0][0], expected)
 
 
+@pytest.mark.parametrize("family", ["Mixtral", "Granite SWA", "OPT", "Cohere 2"])
+@pytest.mark.parametrize("name", METHODS)
+def test_experts_sinks_biases_and_other_norms_are_treated_operation_by_operation(name, family):
+    model, eager = model_of(family), network(family, NAME)
+    expected = MODIFIED[name](eager, IDS, TARGET)
+    close(attribute(name, model, [SAMPLE])[0][0], expected)
+
+
 @pytest.mark.parametrize("family", one_quick(["Llama 2, 3", "Qwen 3", "Mistral v0.1", "Gemma"]))
 def test_cp_lrp_without_biases_sums_to_the_logit(family):
     model = model_of(family)
@@ -205,10 +219,6 @@ def test_a_model_whose_layers_are_checkpointed_is_tried_as_well():
 @pytest.mark.parametrize(
     ("family", "problem"),
     [
-        (
-            "Mixtral",
-            "decoder layer 0: feed-forward block MixtralExperts runs its activation 4 times",
-        ),
         ("gpt-oss", "decoder layer 0 (GptOssDecoderLayer) has no activation that is a module"),
         ("Llama 4", "decoder layer 1 (Llama4TextDecoderLayer) computes more than norms, attention"),
     ],
@@ -222,3 +232,59 @@ def test_what_cannot_be_followed_is_refused_by_name(family, problem):
     assert problem in message
     assert "\n" not in message
     assert hooks_of(model) == 0
+
+
+class CubedNorm(torch.nn.Module):
+    """Forgets its input's size, but is no quotient of it."""
+
+    def forward(self, x):
+        return (x / x.norm(dim=-1, keepdim=True)) ** 3
+
+
+class SquaredUp(torch.nn.Module):
+    """A feed-forward block that is not linear beside its gate."""
+
+    def __init__(self, inner):
+        super().__init__()
+        self.inner, self.act_fn = [inner], inner.act_fn
+
+    def forward(self, x):
+        (inner,) = self.inner
+        return inner.down_proj(self.act_fn(inner.gate_proj(x)) * inner.up_proj(x).square())
+
+
+class Bent(torch.nn.Module):
+    """A projection with something behind it that is not linear."""
+
+    def __init__(self, inner):
+        super().__init__()
+        self.inner = inner
+
+    def forward(self, x):
+        return self.inner(x).exp()
+
+
+@pytest.mark.parametrize(
+    ("part", "make", "problem"),
+    [
+        ("input_layernorm", lambda _: CubedNorm(), "norm CubedNorm is neither RMSNorm nor "),
+        ("mlp", SquaredUp, "decoder layer 1: feed-forward block SquaredUp is neither act(x) nor "),
+        ("self_attn.v_proj", Bent, "decoder layer 1 (LlamaDecoderLayer) computes more than norms,"),
+    ],
+)
+def test_a_part_that_computes_something_else_is_refused_by_name(part, make, problem):
+    model = twins("llama-gqa")[0]
+    layer = model.blocks[1]
+    layer.set_submodule(part, make(layer.get_submodule(part)))
+    with pytest.raises(BenchmarkError) as error:
+        ModifiedBackward(model)
+    assert problem in str(error.value)
+
+
+def test_attention_with_other_gradients_than_the_models_is_refused(monkeypatch):
+    def halved(inputs):
+        return scaled_gradient(attention_output(inputs), 0.5)
+
+    monkeypatch.setattr(modified_backward, "attention_output", halved)
+    with pytest.raises(BenchmarkError, match="with all rules off does not have its own gradients"):
+        ModifiedBackward(twins("llama-gqa")[0])
