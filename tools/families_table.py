@@ -100,7 +100,7 @@ def row_of(family: str) -> Row:
             row.refuse(who, error)
         row.notes = [NO] * 4
         return row
-    plain = network(family, NAME)
+    plain = network(family, "eager" if "attention" in model._refusals else NAME)
     for protocol in PROTOCOLS:
         _try(row, protocol, partial(_protocol_error, model, plain, protocol))
     _try(row, HIDE, partial(_hidden_error, model, plain))
@@ -108,7 +108,7 @@ def row_of(family: str) -> Row:
     for name in METHODS:
         _try(row, name, partial(_method_error, model, plain, name))
     padded = "yes" if model.generates_padded else "no"
-    row.notes = [padded, _keeps_nothing(model), _keeps_experts(plain), _has_window(model)]
+    row.notes = [padded, _keeps_nothing(model), _keeps_experts(model, plain), _has_window(model)]
     return row
 
 
@@ -136,7 +136,9 @@ def page(rows: list[Row]) -> str:
             f"{works} of {len(rows)} families can be used for everything. The code has no special "
             "case for any: when a model is loaded, of whatever class, a dozen tokens are read "
             "with and without the attention probe, behind a prefix, perturbed, and with attention "
-            "held, and compared with its own eager attention. Windows and chunks are narrowed "
+            "held, and compared with its own eager attention. A model into whose attention the probe "
+            "cannot look is read whole by its class's own code: no prefix is shared, and what needs "
+            "the probe is refused. Windows and chunks are narrowed "
             "meanwhile, and positions are tried on both sides of the length that rotary embeddings "
             "were first trained for. What fails is refused, and only that. Where that length "
             "changes how all tokens are read (LongRoPE), inputs on its two sides share neither "
@@ -275,7 +277,7 @@ def _keeps_nothing(model: LanguageModel) -> str:
     return "yes" if bool((value[:, PERTURBABLE] == 0).all()) else "no"
 
 
-def _keeps_experts(plain: PreTrainedModel) -> str:
+def _keeps_experts(model: LanguageModel, plain: PreTrainedModel) -> str:
     """Tell whether perturbed inputs are given to the same experts while attention is held."""
     chosen: list[list[torch.Tensor]] = []
 
@@ -284,6 +286,8 @@ def _keeps_experts(plain: PreTrainedModel) -> str:
         tensors = output if isinstance(output, tuple) else (output,)
         chosen[-1].extend(one == 0 if one.is_floating_point() else one for one in tensors)
 
+    if "fixed routing" in model._refusals:
+        return NO
     kinds = ("Router", "Gate")
     handles = [
         module.register_forward_hook(note)

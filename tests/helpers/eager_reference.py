@@ -96,7 +96,7 @@ class EagerModel(LanguageModel):
         """Return logits (B, S, V) at chosen positions; no prefix is ever shared."""
         assert prefix is None
         rows = torch.arange(len(embeddings))[:, None]
-        return self.network(inputs_embeds=embeddings).logits[rows, positions]
+        return self.network(inputs_embeds=embeddings, use_cache=False).logits[rows, positions]
 
 
 def logits(network: PreTrainedModel, embeddings: torch.Tensor, **options: Any) -> torch.Tensor:
@@ -145,9 +145,12 @@ def grad_ellm(network: PreTrainedModel, ids: list[int], target: int) -> torch.Te
 
 def value_zeroing(network: PreTrainedModel, ids: list[int], target: int) -> torch.Tensor:
     """Return shares of cosine distance, mean over layers, (T,): a forward for each value."""
+    decoder = network.get_decoder()
+    if decoder is network or not isinstance(decoder, PreTrainedModel):
+        decoder = next(part for part in network.children() if isinstance(part, PreTrainedModel))
     blocks = next(
         part
-        for part in network.get_decoder().modules()
+        for part in decoder.modules()
         if isinstance(part, torch.nn.ModuleList) and hasattr(part[0], "forward")
     )
     embeddings = network.get_input_embeddings()(torch.tensor([ids]))
@@ -161,8 +164,11 @@ def value_zeroing(network: PreTrainedModel, ids: list[int], target: int) -> torc
         )
         for block in blocks
     ]
-    head = network.get_output_embeddings()
-    handles.append(head.register_forward_pre_hook(lambda _, given: finals.append(given[0][0, -1])))
+    handles.append(
+        decoder.register_forward_hook(
+            lambda _, __, found: finals.append(found.last_hidden_state[0, -1])
+        )
+    )
 
     def run(**options: Any) -> list[torch.Tensor]:
         outputs.clear()

@@ -103,7 +103,18 @@ FAMILIES: dict[str, tuple[str, dict[str, Any]]] = {
     ),
     "Qwen 3 Next": (
         "Qwen3Next",
-        {**WIDE, **EXPERTS, **LINEAR, "num_experts": 4, "shared_expert_intermediate_size": 24},
+        {
+            **WIDE,
+            **EXPERTS,
+            **LINEAR,
+            "layer_types": ["linear_attention", "full_attention"],
+            "num_experts": 4,
+            "shared_expert_intermediate_size": 24,
+        },
+    ),
+    "Qwen 3.5": (
+        "Qwen3_5Text",
+        {**WIDE, **LINEAR, "layer_types": ["linear_attention", "full_attention"]},
     ),
     "Gemma": ("Gemma", {**WIDE, **TIED}),
     "Gemma 2": (
@@ -213,7 +224,7 @@ FAMILIES: dict[str, tuple[str, dict[str, Any]]] = {
     "DeepSeek V3": ("DeepseekV3", DEEPSEEK),
     "DeepSeek V3.2": (
         "DeepseekV32",
-        {**DEEPSEEK, "index_topk": 4, "index_n_heads": 2, "index_head_dim": 8},
+        {**DEEPSEEK, "index_topk": 4, "index_n_heads": 8, "index_head_dim": 8},
     ),
     "Cohere 2": ("Cohere2", {**BASE, **TIED, **MIXED, "logit_scale": 0.0625}),
     "StarCoder 2": ("Starcoder2", {**BASE, **WINDOW, "use_bias": True}),
@@ -244,8 +255,44 @@ FAMILIES: dict[str, tuple[str, dict[str, Any]]] = {
         "Falcon",
         {**IDS, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4},
     ),
-    "MPT": ("Mpt", {"vocab_size": VOCABULARY, "d_model": 32, "n_heads": 4, "n_layers": 2}),
+    "MPT": ("Mpt", {**IDS, "d_model": 32, "n_heads": 4, "n_layers": 2}),
+    "GPT-Neo": (
+        "GPTNeo",
+        {
+            **IDS,
+            "hidden_size": 32,
+            "num_layers": 2,
+            "num_heads": 4,
+            "max_position_embeddings": 64,
+            "attention_types": [[["global", "local"], 1]],
+            "window_size": 5,
+        },
+    ),
+    "GPT-J": ("GPTJ", {**GPT, "rotary_dim": 4}),
+    "CodeGen": ("CodeGen", {**GPT, "rotary_dim": 4}),
+    "StableLM": ("StableLm", {**BASE, "partial_rotary_factor": 0.5}),
+    "ModernBERT decoder": (
+        "ModernBertDecoder",
+        {**BASE, "pad_token_id": 0, "local_attention": 8},
+    ),
     "Mamba": ("Mamba", {**IDS, "hidden_size": 32, "num_hidden_layers": 2, "state_size": 4}),
+    "Mamba 2": (
+        "Mamba2",
+        {
+            **IDS,
+            "hidden_size": 32,
+            "num_hidden_layers": 2,
+            "state_size": 8,
+            "num_heads": 8,
+            "head_dim": 8,
+            "n_groups": 1,
+            "chunk_size": 8,
+        },
+    ),
+    "RWKV": (
+        "Rwkv",
+        {**IDS, "hidden_size": 32, "attention_hidden_size": 32, "num_hidden_layers": 2},
+    ),
 }
 
 
@@ -260,9 +307,12 @@ def network(
     config = getattr(transformers, f"{stem}Config")(**copy.deepcopy(options))
     model_class = transformers.AutoModelForCausalLM._model_mapping[type(config)]
     torch.manual_seed(5)
-    found = model_class._from_config(
-        config, attn_implementation=attention, experts_implementation=experts
-    )
+    try:
+        found = model_class._from_config(
+            config, attn_implementation=attention, experts_implementation=experts
+        )
+    except KeyError:  # a class that has no attention but its own
+        return network(family, "eager", dtype, experts)
     found = found.to(dtype).eval()
     _sharpen(found)
     return found

@@ -26,9 +26,6 @@ with without_collection():
     from transformers.masking_utils import sdpa_mask
 
 ATTENTION_NAME = "pisoft"
-NO_INTERFACE = (
-    "does not use the attention interface of transformers, which the attention probe needs"
-)
 # What a model may tell its attention besides, none of which changes it: window and positions are in
 # the mask, in queries and keys already, and this mask is causal. None and False say nothing.
 HARMLESS = {

@@ -73,14 +73,14 @@ class Decoder:
                 prefix in front, if one is given; not needed for padding on the right.
             position_ids: (B or 1, T); needed with an attention mask.
         """
-        output = self.decoder(
-            inputs_embeds=embeddings,
-            attention_mask=attention_mask,
-            position_ids=position_ids,
-            past_key_values=prefix,
-            use_cache=False,
-            probe=probe,
-        )
+        options = {
+            "attention_mask": attention_mask,
+            "position_ids": position_ids,
+            "past_key_values": prefix,
+            "probe": probe,
+        }
+        given = {name: value for name, value in options.items() if value is not None}
+        output = self.decoder(inputs_embeds=embeddings, use_cache=False, **given)
         self._answer = type(output)
         return output.last_hidden_state
 

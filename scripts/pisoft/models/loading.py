@@ -10,7 +10,7 @@ import torch
 
 from pisoft.config.jobs.fields import LoadedModel
 from pisoft.errors import BenchmarkError
-from pisoft.models.attention import ATTENTION_NAME, NO_INTERFACE
+from pisoft.models.attention import ATTENTION_NAME
 from pisoft.models.device import choose_device, device_name, peak_memory
 from pisoft.models.model import LanguageModel, ModelOutline
 from pisoft.models.precision import pin_float32
@@ -37,21 +37,22 @@ def load_model(
     from transformers import AutoModelForCausalLM
 
     pin_float32()
+    load = partial(
+        pretrained_network,
+        AutoModelForCausalLM,
+        settings,
+        folder,
+        # The usual kernel of experts knows no float64.
+        experts_implementation="eager" if settings.dtype == "float64" else None,
+        quantization_config=_quantization(settings),
+        device_map={"": choose_device(settings.device, gpus)},
+    )
     try:
-        network, commit = pretrained_network(
-            AutoModelForCausalLM,
-            settings,
-            folder,
-            attn_implementation=ATTENTION_NAME,
-            # The usual kernel of experts knows no float64.
-            experts_implementation="eager" if settings.dtype == "float64" else None,
-            quantization_config=_quantization(settings),
-            device_map={"": choose_device(settings.device, gpus)},
-        )
+        network, commit = load(attn_implementation=ATTENTION_NAME)
     except BenchmarkError as error:
-        if isinstance(error.__cause__, KeyError) and error.__cause__.args == (ATTENTION_NAME,):
-            raise BenchmarkError(f"model '{settings.name}': its class {NO_INTERFACE}") from error
-        raise
+        if not isinstance(error.__cause__, KeyError) or error.__cause__.args != (ATTENTION_NAME,):
+            raise
+        network, commit = load(attn_implementation="eager")  # of its class, which knows no other
     if settings.quantization != "none":
         _keep_differentiable(network)
     # A branch may have moved when the tokenizer is loaded.
@@ -85,8 +86,6 @@ def wrapped_model(network: PreTrainedModel, tokenizer: Any) -> LanguageModel:
     name = network.name_or_path or type(network).__name__
     pin_float32()
     network.set_attn_implementation(ATTENTION_NAME)
-    if network.config.get_text_config()._attn_implementation != ATTENTION_NAME:
-        raise BenchmarkError(f"model '{name}': its class {NO_INTERFACE}")
     if getattr(network, "is_quantized", False):
         _keep_differentiable(network)
     return LanguageModel(network, name, lambda: tokenizer)

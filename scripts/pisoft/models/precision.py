@@ -105,11 +105,14 @@ def computing_in_float32(*modules: torch.nn.Module) -> Iterator[None]:
 def whole_in_float32(network: torch.nn.Module, layers: Iterable[torch.nn.Module]) -> Iterator[None]:
     """Let a network compute in float32 at least, with memory for its largest part besides.
 
-    Its layers, and each module outside of them, are widened while they run and no longer.
+    Its layers, and each module outside of them, are widened while they run and no longer; its head
+    also while the network runs, as some classes round what they give it to the type of its weights.
     """
     parts = {layer: list(layer.modules()) for layer in layers}
     inside = {part for of_layer in parts.values() for part in of_layer}
     parts |= {part: [part] for part in network.modules() if part not in inside}
+    own: Any = network
+    parts[network] = list(filter(None, (network, own.get_output_embeddings())))
     running: list[ExitStack] = []  # a module may run inside another, or inside itself
 
     def widen(module: torch.nn.Module, _: object) -> None:

@@ -19,7 +19,7 @@ from transformers import GenerationConfig
 from pisoft.datasets.hub import first_line
 from pisoft.errors import BenchmarkError
 from pisoft.models.attention import (
-    NO_INTERFACE,
+    ATTENTION_NAME,
     AttentionInputs,
     AttentionProbe,
     AttentionRecorder,
@@ -35,8 +35,13 @@ if TYPE_CHECKING:
 
 Capability = Literal["attention", "fixed routing", "hidden keys"]
 
+NO_INTERFACE = (
+    "its class does not use the attention interface of transformers, which the attention probe "
+    "needs"
+)
 LENGTH = 12  # tokens of the trial
 PREFIX = 3  # of them read beforehand
+PADDED = (2, 6, 7)  # of them that are continued behind padding
 WINDOW = 5  # of them that layers with a window or chunks see
 # Of the largest logit. Eager attention takes its softmax in float32, also in a float64 model.
 TOLERANCES = {torch.float32: 1e-3, torch.float64: 1e-5}
@@ -45,33 +50,57 @@ TOLERANCES = {torch.float32: 1e-3, torch.float64: 1e-5}
 def try_model(model: Decoder) -> dict[Capability, str]:
     """Return what a model cannot be used for, and why.
 
+    A model whose class does not use the attention interface of transformers, or for which our
+    attention does not give what its class's does, is read whole by its class, without probe or
+    shared prefix; in the latter case by its eager attention.
+
     Raises:
-        BenchmarkError: its class does not use the attention interface of transformers, or its own
-            logits are not reproduced.
+        BenchmarkError: its own logits are not reproduced.
     """
-    if not model.network._supports_attention_backend:
-        raise BenchmarkError(
-            f"model '{model.name}': class {type(model.network).__name__} {NO_INTERFACE}"
-        )
     # Of Gemma 3n and Gemma 4 E. Where they are small, logits alone would not give them away.
     if getattr(
         model.network.config.get_text_config(decoder=True), "hidden_size_per_layer_input", 0
     ):
         raise BenchmarkError(
             f"model '{model.name}': class {type(model.network).__name__} cannot be followed: every "
-            "layer adds embeddings of the token ids, which perturbed input embeddings do not have"
+            "layer adds an embedding of the token's id, so that its output is no function of input "
+            "embeddings: a token whose input embedding is ablated is still read"
         )
-    with (
-        torch.no_grad(),
-        whole_in_float32(model.network, model.blocks),
-        _narrow_windows(model.network),
-    ):
-        refusals = _Trial(model).refusals()
-    weights = model.network.get_input_embeddings().weight
-    if weights.dtype not in TOLERANCES:
-        with torch.no_grad():
-            refusals = _Trial(model, compared=False).refusals() | refusals
+    problem, refusals = _tried(model)
+    unseen = "" if model.network._supports_attention_backend else NO_INTERFACE
+    if problem and model.network.config._attn_implementation == ATTENTION_NAME:
+        unseen = unseen or problem
+        # Some classes read it from there only, and cannot be told otherwise.
+        model.network.config._attn_implementation = "eager"
+        model.turning_points = ()
+        problem, refusals = _tried(model)
+    if problem:
+        raise BenchmarkError(
+            f"model '{model.name}': class {type(model.network).__name__} cannot be followed: "
+            f"{problem}"
+        )
+    if unseen:
+        model.caches_prefixes = False
+        refusals |= {"attention": unseen, "fixed routing": unseen}
     return refusals
+
+
+@torch.no_grad()
+def _tried(model: Decoder) -> tuple[str, dict[Capability, str]]:
+    """Return why a model cannot be used at all with its present attention, and for what not."""
+    trials = [_Trial(model)]
+    if model.network.get_input_embeddings().weight.dtype not in TOLERANCES:
+        trials.append(_Trial(model, compared=False))
+    refusals: dict[Capability, str] = {}
+    for trial in trials:
+        with ExitStack() as stack:
+            if trial.compared:
+                stack.enter_context(whole_in_float32(model.network, model.blocks))
+                stack.enter_context(_narrow_windows(model.network))
+            if problem := trial.problem():
+                return problem, {}
+            refusals = trial.refusals() | refusals
+    return "", refusals
 
 
 def trial_ids(model: Decoder) -> torch.Tensor:
@@ -83,12 +112,13 @@ def trial_ids(model: Decoder) -> torch.Tensor:
 @torch.no_grad()
 def padding_differs(model: Decoder) -> str:
     """Return in words how padding on the left changes what the network generates, in float32."""
-    ids, length = trial_ids(model).expand(2, -1), LENGTH // 2
+    ids = trial_ids(model).expand(1 + len(PADDED), -1)
     seen = torch.ones_like(ids)
-    seen[1, :-length] = 0
+    for row, length in enumerate(PADDED, start=1):
+        seen[row, :-length] = 0
 
     def generated(ids: torch.Tensor, seen: torch.Tensor) -> torch.Tensor:
-        """Return the last row's logits at every step, (steps, V)."""
+        """Return the logits at every step, (B, steps, V)."""
         steps = model.network.generate(
             input_ids=ids,
             attention_mask=seen,
@@ -101,12 +131,14 @@ def padding_differs(model: Decoder) -> str:
                 return_dict_in_generate=True,
             ),
         ).logits
-        return torch.stack([logits[-1] for logits in steps])
+        return torch.stack(steps, dim=1)
 
     with whole_in_float32(model.network, model.blocks):
-        alone = generated(ids[1:, -length:], seen[1:, -length:])
-        padded = generated(ids, seen)
-    return "" if close(alone, padded, tolerance=1e-3) else "its answers depend on padding"
+        alone = [generated(ids[:1, -length:], seen[:1, -length:]) for length in PADDED]
+        padded = generated(ids, seen)[1:]
+    return (
+        "" if close(torch.cat(alone), padded, tolerance=1e-3) else "its answers depend on padding"
+    )
 
 
 @contextmanager
@@ -154,19 +186,16 @@ class _Trial:
     model: Decoder
     compared: bool = True
 
+    def problem(self) -> str:
+        """Return in words why the model cannot be used at all."""
+        problems = map(
+            problem_of,
+            (self._looks_ahead, self._plain_differs, self._prefix_is_lost, self._far_differs),
+        )
+        return next(filter(None, problems), "")
+
     def refusals(self) -> dict[Capability, str]:
-        """Return what the model cannot be used for; a BenchmarkError if for nothing."""
-        for attempt in (
-            self._looks_ahead,
-            self._plain_differs,
-            self._prefix_is_lost,
-            self._far_differs,
-        ):
-            if problem := problem_of(attempt):
-                raise BenchmarkError(
-                    f"model '{self.model.name}': class {type(self.model.network).__name__} "
-                    f"cannot be followed: {problem}"
-                )
+        """Return what the model cannot be used for."""
         refusals: dict[Capability, str] = {}
         if problem := problem_of(self._keys_are_seen):
             refusals["hidden keys"] = problem
@@ -260,7 +289,17 @@ class _Trial:
         logits = self._logits(start, attention_mask=seen, **behind)[:, visible]
         if problem := self._difference(logits[1:], logits[:1]):
             return f"what it answers depends on tokens that are hidden: {problem}"
-        return self._difference(logits, self._hidden(seen, positions)[:, start:][:, visible])
+        if problem := self._difference(
+            logits, self._hidden(seen, positions)[:, start:][:, visible]
+        ):
+            return problem
+        with self._eager():
+            without = self.model.network(
+                inputs_embeds=self._inputs[:, seen[0].bool()], use_cache=False
+            ).logits[:, -1:]
+        if self.compared and not self._difference(logits[:, -1:], without):
+            return "tokens that are hidden leave no gap: those on its sides become neighbours"
+        return ""
 
     def _hidden(self, seen: torch.Tensor, positions: torch.Tensor) -> torch.Tensor:
         """Return the network's own logits where keys are hidden, (2, T, V)."""

@@ -103,7 +103,7 @@ def test_a_head_that_is_named_decoder_is_none():
 def test_embeddings_of_ids_in_every_layer_are_refused_however_small(size):
     built = network_of("Gemma 3n, text", ATTENTION_NAME)
     built.model.embed_tokens_per_layer.weight.data.mul_(size)
-    with pytest.raises(BenchmarkError, match="every layer adds embeddings of the token ids"):
+    with pytest.raises(BenchmarkError, match="every layer adds an embedding of the token's id"):
         LanguageModel(built, "toy")
 
 
@@ -115,11 +115,16 @@ def test_caps_and_sinks_are_followed_whatever_the_type(kind, dtype):
     model.require("fixed routing", "test")
 
 
-def test_attention_arguments_that_are_not_known_are_refused():
+@torch.no_grad()
+def test_attention_arguments_that_are_not_known_cost_the_attention_only():
     """DeepSeek-V3.2 hands its attention the keys to look at, and no mask, unless it is eager."""
-    with pytest.raises(BenchmarkError, match=r"^model 'toy': class DeepseekV32ForCausalLM cannot "
-                       r"be followed: attention is given 'indices', which"):  # fmt: skip
-        LanguageModel(network(SPARSE, ATTENTION_NAME), "toy")
+    model = LanguageModel(network(SPARSE, ATTENTION_NAME), "toy")
+    with pytest.raises(BenchmarkError, match=r"attention is given 'indices', which cannot be"):
+        model.require("fixed routing", "test")
+    expected = network(SPARSE, "eager")(IDS).logits[:, -1:]
+    logits = model.next_token_logits(model.embed(IDS), torch.tensor([[13], [13]]))
+    torch.testing.assert_close(logits, expected, **EAGER)
+    assert model.shareable(5, 14) == 0, "a prefix was not tried beyond the keys that are chosen"
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.float16, torch.bfloat16])
@@ -131,8 +136,10 @@ def test_attention_that_is_off_by_a_percent_is_noticed_whatever_the_type(dtype):
         return (output[0] * (1.01 if ours else 1), *output[1:])
 
     built.model.layers[1].self_attn.register_forward_hook(scaled)
-    with pytest.raises(BenchmarkError, match=r"'toy': class Llama.* its logits are 0\.0\d+ of the"):
-        LanguageModel(built, "toy")
+    model = LanguageModel(built, "toy")
+    assert built.config._attn_implementation == "eager"
+    with pytest.raises(BenchmarkError, match=r"class Llama.* its logits are 0\.0\d+ of the"):
+        model.require("attention", "test")
 
 
 def test_16_bit_weights_are_as_they_were():
@@ -218,8 +225,16 @@ def test_a_window_that_is_longer_than_the_trial_is_tried(monkeypatch):
         return sdpa_mask(*given, **named)
 
     monkeypatch.setitem(ALL_MASK_ATTENTION_FUNCTIONS._global_mapping, ATTENTION_NAME, causal)
-    with pytest.raises(BenchmarkError, match="cannot be followed: its logits are"):
-        LanguageModel(built, "toy")
+    model = LanguageModel(built, "toy")
+    with pytest.raises(BenchmarkError, match=": its logits are"):
+        model.require("attention", "test")
+
+
+def test_hidden_tokens_that_leave_no_gap_are_refused():
+    """BLOOM counts the tokens that are seen."""
+    model = LanguageModel(network_of("BLOOM", "eager"), "toy")
+    with pytest.raises(BenchmarkError, match=r"operator 'hide': .* leave no gap"):
+        Perturber(model, 100, operator="hide")
 
 
 def test_attention_that_cannot_be_held_is_refused(monkeypatch):
