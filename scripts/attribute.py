@@ -8,6 +8,7 @@ from pathlib import Path
 from pisoft.attribution import load_method
 from pisoft.attribution.base import Context
 from pisoft.attribution.engine import attribute_block, scores_row, time_row, warm_up
+from pisoft.attribution.repetition import compare_with_float32
 from pisoft.config.jobs.cells import AttributeJob
 from pisoft.models.batching import blocks
 from pisoft.models.device import peak_memory, reset_peak_memory, token_budget
@@ -57,6 +58,7 @@ def main(arguments: argparse.Namespace) -> None:
     for block in progress(chosen, sum(map(len, chosen)), "attributing"):
         rows += attribute_block(method, model, block)
     needed = peak_memory(model.device)
+    compare_with_float32(method, model, pairs, rows)
     facts["token_budget_used"] = method.context.token_budget
     origin = provenance(settings.model_dump(mode="json"), **facts)
     write_rows(arguments.output, "attributions", map(scores_row, rows), origin)

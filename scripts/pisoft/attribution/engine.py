@@ -77,14 +77,15 @@ def attribute_block(
 
 def scores_row(row: Row) -> Row:
     """Return what a row of :func:`attribute_block` says; recomputed, it is the same to the byte."""
-    return {name: value for name, value in row.items() if name != "seconds"}
+    measured = ("seconds", "float32_agreement")
+    return {name: value for name, value in row.items() if name not in measured}
 
 
 def time_row(row: Row) -> Row:
     """Return what a row of :func:`attribute_block` took, for contract `attribution_times`."""
     tokens = None if row["raw_scores"] is None else len(row["raw_scores"])
     kept = {name: row[name] for name in ("sample_id", "step", "seconds", "status")}
-    return {**kept, "prompt_tokens": tokens}
+    return {**kept, "prompt_tokens": tokens, "float32_agreement": row.get("float32_agreement")}
 
 
 def explained_sample(

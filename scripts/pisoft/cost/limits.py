@@ -97,14 +97,17 @@ class RunLimits:
         except BenchmarkError as error:
             return {}, error
         read = weight_bytes(plan.parameters[name], entry.dtype)
+        half = read < weight_bytes(plan.parameters[name], "float32")
         on_gpu = entry.resources.gpu and entry.device != "cpu"
         if on_gpu:
             read = largest_file(entry.source, read)
+        # Some steps of 16-bit models are attributed again in float32; without memory on a GPU, none.
+        again = 2 * read if half and not on_gpu else 0
         rate, speed = (self._rate, self._rate or GPU_SPEED) if on_gpu else (None, CPU_SPEED)
         return {
             (job.rule, job.cell): Limits(
                 UNPLANNED.runtime if rate is None else runtime_limit(plan.seconds(job, rate)),
-                memory_limit(read if job.model else 0),
+                memory_limit((read + again * (job.rule == "attribute")) if job.model else 0),
                 plan.seconds(job, speed),
             )
             for job in plan.jobs

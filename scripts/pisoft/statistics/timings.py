@@ -14,6 +14,7 @@ from pisoft.store.parquet import OK, read_provenance, read_table
 
 SECONDS = "seconds_per_sample"
 MEMORY = ("peak_memory_mb", "peak_device_memory_mb")  # 10⁶ bytes; null: not on such a device
+AGREEMENT = "float32_agreement"  # of scores in half precision, Spearman's rank correlation
 Settings = RunJob
 
 
@@ -27,7 +28,8 @@ def timing_rows(path: Path) -> pd.DataFrame:
 
     A sample's time is the sum over its steps. Means are over the samples with an ok step, `n` of
     them; the others are `n_failed`. Their spread is not how far times are off: a batch's time is
-    shared by tokens, so that it shows how many tokens the samples have.
+    shared by tokens, so that it shows how many tokens the samples have. Agreement with float32 is a
+    mean over the `n` steps that were repeated.
 
     Raises:
         BenchmarkError: an unreadable file, or one that does not say on what it was computed.
@@ -44,7 +46,10 @@ def timing_rows(path: Path) -> pd.DataFrame:
         "mean_prompt_tokens": timed["prompt_tokens"].mean(),
         **{name: facts[name] for name in MEMORY},
     }
-    rows = pd.DataFrame({"metric": values.keys(), "value": values.values()})
+    agreement = steps["float32_agreement"].dropna()
+    counts = dict.fromkeys(values, len(timed))
+    if len(agreement):
+        values[AGREEMENT], counts[AGREEMENT] = agreement.mean(), len(agreement)
+    rows = pd.DataFrame({"metric": values.keys(), "value": values.values(), "n": counts.values()})
     rows[["model", "method", "dataset"]] = path.with_suffix("").parts[-3:]
-    counts = {"n": len(timed), "n_failed": len(samples) - len(timed)}
-    return rows.assign(**counts, text=facts["device"])
+    return rows.assign(n_failed=len(samples) - len(timed), text=facts["device"])

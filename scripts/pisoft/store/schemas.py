@@ -211,6 +211,10 @@ FILES: dict[str, File] = {
                 _REAL,
                 "share of its batch's time, in proportion to the tokens read at the step",
             ),
+            # Of models in half precision, and of the steps that were repeated in float32.
+            _optional(
+                "float32_agreement", _REAL, "rank correlation (Spearman) with float32 scores"
+            ),
             _STATUS,
         ),
     ),

@@ -15,6 +15,8 @@ from pisoft.config.evaluation import CLAMPS
 from pisoft.config.studies import SELECTED_METHODS
 from pisoft.statistics.layer_study import DEVELOPMENT, REST, SMALLEST_PART
 from pisoft.statistics.metrics import AVERAGE, LEVEL, METRICS, SHARES
+from pisoft.statistics.results import select
+from pisoft.statistics.timings import AGREEMENT
 from pisoft.store.parquet import OK, meanings
 from pisoft.views.view import Keys, Results
 
@@ -201,6 +203,21 @@ def of_timings(results: Results, baselines: Collection[str]) -> list[str]:
         f"Measured on: {', '.join(results.rows['text'].unique())}. Times are of this machine and "
         "differ from run to run.",
     ]
+
+
+def float32_agreement(results: Results) -> str:
+    """Say how scores in half precision agree with their repetitions; nothing without these."""
+    rows = select(results.rows, metric=AGREEMENT)
+    if rows.empty:
+        return ""
+    sums = rows.assign(value=rows["value"] * rows["n"]).groupby("method")[["value", "n"]].sum()
+    agreements = "; ".join(
+        f"{results.methods[name]} {of_method.value / of_method.n:.3f} (n = {of_method.n:.0f})"
+        for name, of_method in sums.reindex(
+            [m for m in results.methods if m in sums.index]
+        ).iterrows()
+    )
+    return text("float32_agreement", agreements=agreements)
 
 
 def without_row(labels: Sequence[str], why: str) -> str:

@@ -51,6 +51,7 @@ def table(view: View) -> Table:
     imported = [methods[name] for name in view.settings.imported]
     below = [
         *notes.of_timings(results, baselines),
+        notes.float32_agreement(results),
         notes.without_row(selected, "a selection has no time of its own"),
         notes.without_row(imported, "these scores were made elsewhere"),
         notes.samples(results.of(seconds)),

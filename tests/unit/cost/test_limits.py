@@ -74,12 +74,17 @@ def test_every_job_of_the_papers_run_has_its_plan(paper):
 
 def test_main_memory_holds_one_file_of_a_gpu_s_model_and_all_weights_of_a_cpu_s(paper):
     sixteen_bit = 2 * 70.55e9  # bytes: of https://huggingface.co/meta-llama/Llama-3.1-70B-Instruct
-    of_gpu, of_cpu = (
-        RunLimits(config, NOWHERE, H100).of("generate", f"{BIG}/sst2/0-2000").mem_mb * 1e6
-        for config in (paper(), paper(resources={BIG: {"gpu": 0}}))
+    of_gpu, of_cpu, attributing = (
+        RunLimits(config, NOWHERE, H100).of(rule, cell).mem_mb * 1e6
+        for config, rule, cell in (
+            (paper(), "generate", f"{BIG}/sst2/0-2000"),
+            (paper(resources={BIG: {"gpu": 0}}), "generate", f"{BIG}/sst2/0-2000"),
+            (paper(resources={BIG: {"gpu": 0}}), "attribute", f"{BIG}/saliency/sst2/0-2000"),
+        )
     )
     assert 1.1 * 5e9 < of_gpu < 12e9, "its files are at most 5 GB"
     assert of_cpu > 1.1 * sixteen_bit
+    assert attributing > 1.1 * (sixteen_bit + 4 * 70.55e9), "once more in float32"
 
 
 def test_a_job_that_runs_no_model_is_planned_without_one(paper):

@@ -19,7 +19,7 @@ MODELS = {"llama": "Llama", "mistral": "Mistral"}
 def step(sample, number, seconds, tokens=4, status="ok"):
     tokens = None if seconds is None else tokens
     row = {"sample_id": sample, "step": number, "seconds": seconds}
-    return {**row, "prompt_tokens": tokens, "status": status}
+    return {**row, "prompt_tokens": tokens, "float32_agreement": None, "status": status}
 
 
 STEPS = [
@@ -55,6 +55,14 @@ def test_a_samples_time_is_the_sum_of_its_steps_and_failed_samples_are_counted(t
     }
     names = rows[["model", "method", "dataset", "n", "n_failed", "text"]]
     assert (names == ["llama", "mine", "sst2", 3, 2, "cpu"]).all(axis=None)
+
+
+def test_agreement_with_float32_is_a_mean_over_the_steps_that_have_one(tmp_path):
+    rows = [{**row, "float32_agreement": {0: 0.9, 2: 0.8}.get(i)} for i, row in enumerate(STEPS)]
+    found = timing_rows(write_steps(tmp_path / "llama/mine/sst2.parquet", rows))
+    agreement = found.set_index("metric").loc["float32_agreement"]
+    assert (agreement["value"], agreement["n"]) == (pytest.approx(0.85), 2)
+    assert set(found["n"]) == {2, 3}
 
 
 def test_without_a_sample_there_is_no_mean(tmp_path):

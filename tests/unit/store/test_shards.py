@@ -111,7 +111,7 @@ def test_facts_are_those_of_all_shards(tmp_path):
 
 def test_times_are_those_of_all_samples_and_memory_is_the_most_of_any_shard(tmp_path):
     path = whole(tmp_path, "attribution_times")
-    times = {"step": 0, "prompt_tokens": 4, "status": "ok"}
+    times = {"step": 0, "prompt_tokens": 4, "float32_agreement": None, "status": "ok"}
     rows = [
         {"sample_id": name, "seconds": second, **times}
         for name, second in zip("abc", (1, 2, 6), strict=True)

@@ -87,6 +87,17 @@ def test_memory_is_the_devices_where_there_is_one():
     assert "resident" in table_of(timings()).notes[1]
 
 
+def test_agreement_with_float32_is_a_mean_over_all_steps_of_a_method():
+    cells = {("llama", "mine", "sst2"): (0.9, 3), ("mistral", "mine", "imdb"): (0.5, 1)}
+    repeated = pd.concat(
+        timings({cell: value}).assign(metric="float32_agreement", n=n).iloc[:1]
+        for cell, (value, n) in cells.items()
+    )
+    notes = table_of(pd.concat([timings(), repeated])).notes
+    assert any("those in float32: Mine 0.800 (n = 4)." in note for note in notes)
+    assert not any("float32" in note for note in table_of(timings()).notes)
+
+
 def test_a_model_without_times_has_no_column():
     rows = timings({cell: s for cell, s in SECONDS.items() if cell[0] == "mistral"})
     made = table_of(rows)

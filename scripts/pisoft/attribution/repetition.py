@@ -1,0 +1,77 @@
+"""What half precision changes about scores: some explained steps are attributed once more."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from pisoft.attribution.base import AttributionMethod
+from pisoft.attribution.engine import explained_sample
+from pisoft.models.batching import attempt
+from pisoft.models.model import Batch, ExplainedSample, LanguageModel
+from pisoft.models.precision import computing_in_float32
+from pisoft.seeds import keyed_generator
+from pisoft.store.parquet import OK
+
+Row = dict[str, Any]
+SHARE = 1 / 16  # of the explained steps
+
+
+def compare_with_float32(
+    method: AttributionMethod,
+    model: LanguageModel,
+    pairs: Sequence[tuple[Row, Row]],
+    rows: Sequence[Row],
+) -> None:
+    """Note in rows of a model in half precision how scores agree with those in float32.
+
+    `float32_agreement` is Spearman's rank correlation over the prompt's tokens. A key of seed,
+    sample and step chooses the steps, whatever their shard. A row that was not chosen, whose scores
+    are constant, or that does not fit into memory has none.
+
+    Args:
+        method, model: as for :func:`pisoft.attribution.engine.attribute_block`.
+        pairs: rows of `prompts` and `generations`, pairwise.
+        rows: what `attribute_block` has returned for them.
+    """
+    if not (model.is_half_precision and method.needs_model):
+        return
+    by_step = {(row["sample_id"], row["step"]): row for row in rows if row["status"] == OK}
+    for part in _chosen_steps(method, model, pairs):
+        row = by_step.get((part.sample_id, part.steps[0]))
+        again = attempt(partial(_scores_in_float32, method, model, part)) if row else None
+        if row and again is not None:
+            scores = pd.DataFrame({"scores": row["raw_scores"], "again": again})
+            agreement = scores.corr("spearman").loc["scores", "again"]
+            row["float32_agreement"] = float(agreement) if np.isfinite(agreement) else None
+
+
+def _chosen_steps(
+    method: AttributionMethod, model: LanguageModel, pairs: Sequence[tuple[Row, Row]]
+) -> Iterator[ExplainedSample]:
+    """Yield a sample for every chosen step."""
+    for pair in pairs:
+        sample = explained_sample(method, model, *pair)
+        for part in sample.apart() if sample else ():
+            key = (method.context.seed, part.sample_id, *part.steps)
+            if keyed_generator("attributed in float32", *key).random() < SHARE:
+                yield part
+
+
+def _scores_in_float32(
+    method: AttributionMethod, model: LanguageModel, sample: ExplainedSample
+) -> np.ndarray:
+    """Return the scores (prompt tokens,) of one step; all weights are widened meanwhile."""
+    context = method.context
+    method.context = replace(context, token_budget=max(1, context.token_budget // 2))
+    try:
+        with computing_in_float32(model.network):
+            (scores,) = method.attribute(model, Batch([sample], model.device))
+    finally:
+        method.context = context
+    return scores[0].detach().float().cpu().numpy()

@@ -1,0 +1,80 @@
+"""Scores in half precision beside those in float32: which steps, and how they agree."""
+
+import copy
+
+import pytest
+import torch
+from scipy.stats import spearmanr
+
+from helpers.attributions import build
+from helpers.explained_rows import of_samples
+from helpers.random_models import samples, twins
+from pisoft.attribution import repetition
+from pisoft.attribution.engine import attribute_block, scores_row, time_row
+from pisoft.attribution.repetition import compare_with_float32
+from pisoft.models.model import LanguageModel
+
+PAIRS = of_samples(samples())
+
+
+@pytest.fixture
+def model():
+    model = twins("llama-gqa", torch.bfloat16)[0]
+    for weight in model.network.model.layers.parameters():
+        weight.data *= 4  # large enough for rounding to change ranks
+    return model
+
+
+def compared(name, model, pairs=PAIRS):
+    method = build(name)
+    rows = attribute_block(method, model, pairs)
+    compare_with_float32(method, model, pairs, rows)
+    return rows
+
+
+def agreements(rows):
+    return {
+        (row["sample_id"], row["step"]): row["float32_agreement"]
+        for row in map(time_row, rows)
+        if row["float32_agreement"] is not None
+    }
+
+
+@pytest.mark.parametrize("name", ["saliency", "integrated_gradients", "occlusion", "value_zeroing"])
+def test_agreement_is_the_rank_correlation_with_the_same_weights_in_float32(
+    name, model, monkeypatch
+):
+    monkeypatch.setattr(repetition, "SHARE", 1)
+    weights = copy.deepcopy(model.network.state_dict())
+    rows = compared(name, model)
+    wide = LanguageModel(copy.deepcopy(model.network).float(), "wide", model._load_tokenizer)
+    expected = attribute_block(build(name), wide, PAIRS)
+    for row, exact in zip(rows, expected, strict=True):
+        found = spearmanr(row["raw_scores"], exact["raw_scores"]).statistic
+        if found == found:  # not of a single token
+            assert row["float32_agreement"] == pytest.approx(found, abs=1e-6)
+    assert min(agreements(rows).values()) < 1, "these scores were not in float32"
+    for weight, before in zip(model.network.state_dict().values(), weights.values(), strict=True):
+        assert weight.dtype == before.dtype == torch.bfloat16
+        assert torch.equal(weight, before)
+
+
+def test_a_key_chooses_the_steps_whatever_the_shard(model, monkeypatch):
+    monkeypatch.setattr(repetition, "SHARE", 0.5)
+    together = agreements(compared("saliency", model))
+    apart = [agreements(compared("saliency", model, [pair])) for pair in PAIRS]
+    assert together == {key: value for one in apart for key, value in one.items()}
+    assert 0 < len(together) < sum(len(generation["steps"]) for _, generation in PAIRS)
+
+
+def test_scores_are_those_without_a_comparison(model):
+    plain = attribute_block(build("saliency"), model, PAIRS)
+    assert list(map(scores_row, compared("saliency", model))) == list(map(scores_row, plain))
+
+
+def test_wide_models_and_constant_scores_have_no_agreement(monkeypatch):
+    monkeypatch.setattr(repetition, "SHARE", 1)
+    assert not agreements(compared("saliency", twins("llama-gqa", torch.float32)[0]))
+    constant = twins("llama-gqa", torch.bfloat16)[0]
+    constant.network.lm_head.weight.data.zero_()
+    assert not agreements(compared("saliency", constant))
