@@ -18,6 +18,8 @@ CHANGED = --config $(if $(LOCAL_ROOT),'local_root=$(LOCAL_ROOT)') $(SETTINGS)
 RUN ?= results/demo# the finished run whose draws `make bench` repeats
 RUNS ?=# folders of two finished runs whose orders of methods `make compare` compares
 TEXTS ?=# texts that `make bench-precision` reads, one a line
+FILE ?=# the leaderboard's entry that `make check-summary` checks
+SAMPLES ?=# not empty: `make summary` also keeps both areas of every sample
 MODEL_FOLDER ?=# weights of that run's model, if they lie in a folder of their own
 
 BIN := .venv/bin
@@ -30,7 +32,7 @@ BENCH := $(TOOLS)/bench
 .DEFAULT_GOAL := help
 .PHONY: $(DEMOS) kills plan fetch export check-scores check-run compare diff test test-all lint docs bench bench-gpu \
 	bench-aggregation bench-readings bench-combinations bench-precision bench-scheduler bench-start-up \
-	schema simulation families summary readme docs-figures lock audit licences unlock slurm env clean help
+	schema simulation families summary check-summary readme docs-figures lock audit licences unlock slurm env clean help
 
 ##@ Begin here
 demo: RUN_FILE := config/config.yaml
@@ -135,8 +137,12 @@ simulation: $(STAMP) ## simulate the tests of which-test.md: half an hour
 families: $(STAMP) ## write docs/reference/families.md: 1 minute
 	$(TOOLS)/families_table.py
 
-summary: $(STAMP) ## keep means of a run for README.md: CONFIG=my.yaml
-	$(TOOLS)/keep_summary.py --configfile $(CONFIG) $(CHANGED) $(if $(PREVIOUS),--previous '$(PREVIOUS)')
+summary: $(STAMP) ## write a finished run's entry of the leaderboard: CONFIG=my.yaml
+	@$(TOOLS)/keep_summary.py --configfile $(CONFIG) $(CHANGED) $(if $(PREVIOUS),--previous '$(PREVIOUS)') \
+		$(if $(SAMPLES),--samples)
+
+check-summary: $(STAMP) ## check an entry: FILE=docs/leaderboard/my-run.json
+	@$(TOOLS)/check_summary.py '$(FILE)'
 
 readme: $(STAMP) ## write README.md's table and the page of real numbers
 	$(TOOLS)/make_readme.py

@@ -1,24 +1,28 @@
-"""Keep a finished run's means over samples, for README.md and the page of real numbers."""
+"""Keep a finished run's means over samples in one file, an entry of the leaderboard."""
 
 from __future__ import annotations
 
 import argparse
 import shutil
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
 from by_answer import by_answer
 from pisoft.attribution import load_method
-from pisoft.config.captions import left_out, settings_as_yaml
+from pisoft.config.captions import left_out
 from pisoft.config.commandline import run_file, run_file_parser
 from pisoft.config.jobs.displays import LabelSettings
 from pisoft.config.loading import load_run
+from pisoft.config.resolved import Config
 from pisoft.config.shards import shards
 from pisoft.errors import BenchmarkError
-from pisoft.pages.index import facts_of
+from pisoft.pages.index import model_facts
 from pisoft.pages.paper_findings import paper_findings
-from pisoft.pages.real_numbers import KEPT, PROCEDURES, About, keep, kept
+from pisoft.pages.summary import KEPT, PROCEDURES, Summary, keep, kept, results_of, samples_of
+from pisoft.statistics.comparable_runs import run_settings, settings_hash
 from pisoft.statistics.reading import load_rows
 from pisoft.store.parquet import made_with, read_provenance, read_table
 from pisoft.store.shards import cell_path, shards_of
@@ -26,66 +30,91 @@ from pisoft.workflow.commandline import run
 
 CONFIG_FOLDER = Path(__file__).parents[1] / "config"
 CATALOGUE = CONFIG_FOLDER, load_method
-FOLDER = Path("docs/assets/real-numbers")
-CURVES = "pi_curves.svg"
-SETTINGS = ("seed", "max_samples", "generation", "target", "evaluation", "statistics")
+BOARD = Path("docs/leaderboard")
+README_RUN = "laptop-files"  # whose numbers README.md and the page of real numbers show
+CURVES = Path("docs/assets/real-numbers/pi_curves.svg")
 
 
 def main(arguments: argparse.Namespace) -> None:
-    """Read the summaries of a run of one model, and the curves of its first dataset."""
+    """Write the summary of a run and, if README.md is of it, keep its first figure."""
     raw, paths = run_file(arguments)
     config = load_run(raw, paths, *CATALOGUE)
-    if len(config.models) > 1:
-        raise BenchmarkError(f"models: {len(config.models)} are selected; a page is of one")
-    (model,), dataset = config.models, next(iter(config.datasets))
     results = Path("results", config.run_file.run)
     data, labels = results / "data", LabelSettings.of(config)
-    protocols = tuple(dict.fromkeys(cell.protocol for cell in config.cells()))
-    drawn = results / "figures/pi_curves" / protocols[0] / model / f"{dataset}.svg"
-    if not drawn.is_file():
-        raise BenchmarkError(f"{drawn}: not found; the run has to be finished")
-    by_model = {"density_correlations": f"density_correlations/{model}"}
-    files = {kind: [data / f"summary/{by_model.get(kind, kind)}.parquet"] for kind in KEPT}
+    evaluated_by = {cell.protocol for cell in config.cells()}
+    protocols = tuple(name for name in config.run_file.protocols if name in evaluated_by)
+    if not (data / "summary/statistics.parquet").is_file():
+        raise BenchmarkError(f"{results}: no finished run")
+    files = {kind: [data / f"summary/{kind}.parquet"] for kind in KEPT}
+    by_model = data / "summary/density_correlations"
+    files["density_correlations"] = [by_model / f"{name}.parquet" for name in config.models]
     if not config.cells("permuted"):
         files["permutation_baseline"] = []
-    rows = {kind: load_rows(paths, kind) for kind, paths in files.items()}
-    label = labels.models[model]
-    cuts = {name: shards(config, model, name) for name in config.datasets}
-    origin = read_provenance(data / cell_path(f"generations/{model}", dataset, cuts[dataset]))
+    cells = {
+        (model, name): shards(config, model, name)
+        for model in config.models
+        for name in config.datasets_of(model)
+    }
+    generated = {
+        (model, name): data / cell_path(f"generations/{model}", name, cut)
+        for (model, name), cut in cells.items()
+    }
+    origins = {model: read_provenance(path) for (model, _), path in generated.items()}
     evaluated = (
         data
-        / cell_path(f"soft/{cell.protocol}/{model}/{cell.method}", cell.dataset, cuts[cell.dataset])
+        / cell_path(
+            f"soft/{cell.protocol}/{cell.model}/{cell.method}",
+            cell.dataset,
+            cells[cell.model, cell.dataset],
+        )
         for cell in config.cells()
     )
-    settings = settings_as_yaml(config)
-    answers = pd.concat(
-        read_table(path, "generations", ["sample_id", "correct"]).to_pandas()
-        for name in config.datasets
-        for path in shards_of(data / cell_path(f"generations/{model}", name, cuts[name]))
-    )
     samples = read_table(data / "summary/soft_samples.parquet", "soft_samples").to_pandas()
-    compared = by_answer(samples, answers, config.run_file.seed)
-    about = About(
-        model=label,
+    facts = model_facts({labels.models[name]: origin for name, origin in origins.items()})
+    settings = run_settings(config)
+    summary = Summary(
+        run=config.run_file.run,
+        models=labels.models,
         datasets=labels.datasets,
         methods=labels.methods,
         protocols=protocols,
-        settings="".join(settings[name] for name in SETTINGS),
+        origins=dict(zip(origins, facts.values(), strict=True)),
+        devices={name: origin["device"] for name, origin in origins.items()},
+        versions={name: list(several) for name, several in made_with(evaluated).items()},
+        procedures=PROCEDURES,
+        settings_hash=settings_hash(settings),
+        settings=settings,
         left_out=left_out(config, load_run({**raw, "methods": "all"}, paths, *CATALOGUE).methods),
-        facts=(*facts_of({label: origin}, made_with(evaluated)), PROCEDURES),
-        by_answer=tuple(compared.round(4).to_dict("records")),
+        by_answer=_by_answer(samples, generated.values(), config) if len(origins) == 1 else (),
         previous=_verdicts(arguments.previous),
+        results=results_of({kind: load_rows(paths, kind) for kind, paths in files.items()}),
+        samples=samples_of(samples) if arguments.samples else None,
     )
-    keep(arguments.folder / FOLDER, rows, about)
-    shutil.copyfile(drawn, arguments.folder / FOLDER / CURVES)
+    path = arguments.folder / BOARD / f"{summary.run}.json"
+    keep(path, summary)
+    print(path)
+    if summary.run == README_RUN:
+        first = Path(protocols[0], next(iter(config.models)), next(iter(config.datasets)))
+        shutil.copyfile(results / "figures/pi_curves" / f"{first}.svg", arguments.folder / CURVES)
 
 
-def _verdicts(folder: Path | None) -> dict[str, str]:
+def _by_answer(
+    samples: pd.DataFrame, paths: Iterable[Path], config: Config
+) -> tuple[dict[str, Any], ...]:
+    """Return how the order of methods depends on the answers of the one model."""
+    columns = ["sample_id", "correct"]
+    parts = [part for path in paths for part in shards_of(path)]
+    answers = pd.concat(read_table(part, "generations", columns).to_pandas() for part in parts)
+    compared = by_answer(samples, answers, config.run_file.seed)
+    return tuple(compared.round(4).to_dict("records"))
+
+
+def _verdicts(path: Path | None) -> dict[str, str]:
     """Return the verdicts of a summary that was kept before, by claim."""
-    if folder is None:
+    if path is None:
         return {}
-    numbers, about = kept(folder)
-    return {one.claim: one.verdict for one in paper_findings(numbers, about.protocols)}
+    summary = kept(path)
+    return {one.claim: one.verdict for one in paper_findings(summary.numbers, summary.protocols)}
 
 
 def parser() -> argparse.ArgumentParser:
@@ -93,6 +122,7 @@ def parser() -> argparse.ArgumentParser:
     parser = run_file_parser(__doc__, CONFIG_FOLDER / "config.yaml")
     parser.add_argument("--folder", type=Path, default=Path(), help="where README.md is")
     parser.add_argument("--previous", type=Path, help="an older summary, to show its verdicts too")
+    parser.add_argument("--samples", action="store_true", help="keep areas of single samples too")
     return parser
 
 

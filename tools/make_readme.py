@@ -5,14 +5,14 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from keep_summary import CURVES, FOLDER
+from keep_summary import BOARD, CURVES, README_RUN
 from pisoft.pages.real_numbers import (
     CHANGES,
-    kept,
     put_between_markers,
     real_numbers_page,
     result_text,
 )
+from pisoft.pages.summary import kept
 from pisoft.workflow.commandline import run
 
 PAGE = Path("docs/explanation/real-numbers.md")
@@ -21,17 +21,16 @@ PROTOCOL = "dynamic"
 
 def main(arguments: argparse.Namespace) -> None:
     """Write what stands between the markers, and the page."""
-    numbers, about = kept(arguments.folder / FOLDER)
-    figure = FOLDER / CURVES
-    where = {"figure": figure.as_posix(), "page": PAGE.as_posix()}
-    text = result_text(numbers, protocol=PROTOCOL, **where)
+    summary = kept(arguments.folder / BOARD / f"{README_RUN}.json")
+    where = {"figure": CURVES.as_posix(), "page": PAGE.as_posix()}
+    text = result_text(summary.numbers, protocol=PROTOCOL, **where)
     readme = arguments.folder / "README.md"
     document = put_between_markers(readme.read_text(encoding="utf-8"), text, str(readme))
     readme.write_text(document, encoding="utf-8")
-    changes = arguments.folder / FOLDER / CHANGES
+    changes = arguments.folder / CURVES.with_name(CHANGES)
     text = changes.read_text(encoding="utf-8") if changes.is_file() else ""
-    linked = Path("..", figure.relative_to("docs")).as_posix()
-    page = real_numbers_page(numbers, about, linked, text)
+    linked = Path("..", CURVES.relative_to("docs")).as_posix()
+    page = real_numbers_page(summary, linked, text)
     (arguments.folder / PAGE).write_text(page, encoding="utf-8")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import reprlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -99,14 +99,21 @@ def validate(schema: type[Any], raw: Any, where: str) -> Any:
     try:
         return schema.model_validate(raw)
     except ValidationError as error:
-        raise BenchmarkError(_first_problem(error, where)) from error
+        raise BenchmarkError(problems_of(error, where)[0]) from error
 
 
-def _first_problem(error: ValidationError, where: str) -> str:
-    """Name key path, bad value, what is allowed and the nearest match of the first problem."""
-    # A misspelt key says more than the required key that is missing because of it.
+def problems_of(error: ValidationError, where: str) -> list[str]:
+    """Return a sentence for each problem, unknown keys first.
+
+    A misspelt key says more than the required key that is missing because of it.
+    """
     problems = error.errors(include_url=False)
-    problem = min(problems, key=lambda one: one["type"] != "unknown_key")
+    unknown_first = sorted(problems, key=lambda one: one["type"] != "unknown_key")
+    return [_sentence(problem, where) for problem in unknown_first]
+
+
+def _sentence(problem: Mapping[str, Any], where: str) -> str:
+    """Name key path, bad value, what is allowed and the nearest match of a problem."""
     kind, context, value = problem["type"], problem.get("ctx", {}), problem["input"]
     value = list(value) if isinstance(value, tuple) else value  # as it stands in the file
     loc = problem["loc"]  # with marks of unions: the kind of a source, and tags in brackets

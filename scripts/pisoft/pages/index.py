@@ -142,23 +142,35 @@ def _standings(order: Order, scale: tuple[float, float]) -> Iterator[Standing]:
 def facts_of(
     origins: Mapping[str, Mapping[str, Any]], versions: Mapping[str, Sequence[str]]
 ) -> tuple[str, ...]:
-    """Return the provenance of the results.
+    """Return the provenance of the results; see :func:`model_facts`, :func:`version_facts`."""
+    return (*model_facts(origins).values(), *version_facts(versions))
 
-    `origins` are the provenance of a model's generations, by its label; `versions` those of
-    packages, Python and the code, see :func:`pisoft.store.parquet.made_with`.
+
+def model_facts(origins: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
+    """Return where models come from and what they ran on, by label.
+
+    `origins` are the provenance of a model's generations, by its label.
     """
-    facts = []
+    facts = {}
     for label, origin in origins.items():
         model = origin["settings"]["model"]
         source = model["repository"] or "a local or trained model"
         revision = origin.get("model_commit") or model["revision"]
         quantised = "" if model["quantization"] == "none" else f", {model['quantization']}"
         described = f"{source}, {model['dtype']}{quantised}, on {origin['device']}"
-        facts.append(f"{label}: {described}" + (f", revision {revision}" if revision else ""))
-    facts.append(f"Code: {', '.join(versions['code']) or 'not a git checkout'}")
+        facts[label] = f"{label}: {described}" + (f", revision {revision}" if revision else "")
+    return facts
+
+
+def version_facts(versions: Mapping[str, Sequence[str]]) -> Iterator[str]:
+    """Yield versions of the code and of packages, and which are mixed.
+
+    Args:
+        versions: of packages, Python and the code, see :func:`pisoft.store.parquet.made_with`.
+    """
+    yield f"Code: {', '.join(versions['code']) or 'not a git checkout'}"
     packages = {name: several for name, several in versions.items() if name != "code"}
     listed = (f"{name} {' and '.join(several)}" for name, several in packages.items())
-    facts.append("Packages: " + ", ".join(listed))
+    yield "Packages: " + ", ".join(listed)
     if mixed := [name for name, several in packages.items() if len(several) > 1]:
-        facts.append(f"Not all results were computed with the same version of {', '.join(mixed)}")
-    return tuple(facts)
+        yield f"Not all results were computed with the same version of {', '.join(mixed)}"

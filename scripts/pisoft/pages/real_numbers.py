@@ -1,32 +1,19 @@
-"""A run's numbers in README.md and the docs: from a summary small enough to be kept with the code.
-
-It holds means over samples with their intervals and tests, and no record.
-"""
+"""A run's numbers in README.md and the docs, from its summary (:mod:`pisoft.pages.summary`)."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
-import numpy as np
-import pandas as pd
-import pyarrow as pa
-
-from pisoft.config.jobs.displays import LabelSettings
 from pisoft.config.reference import markdown_table
 from pisoft.errors import BenchmarkError
 from pisoft.pages.findings import Numbers, answer
 from pisoft.pages.paper_findings import paper_findings
-from pisoft.statistics.advantage import HALVES
+from pisoft.pages.summary import Summary
 from pisoft.statistics.metrics import AUC_METRICS, AVERAGE, CONTROL, METRICS
-from pisoft.statistics.permutation_baseline import GAIN
-from pisoft.statistics.results import KEYS, select
-from pisoft.store.files import whole_files
-from pisoft.store.schemas import RESULT
+from pisoft.statistics.results import select
 from pisoft.tables import notes
 from pisoft.tables.accuracy import COLUMNS as ANSWERS
 from pisoft.tables.grid import blocks, columns, each, ranked
@@ -44,86 +31,7 @@ from pisoft.views.view import Results
 
 MARKERS = "<!-- written by `make {}`: begin -->", "<!-- written by `make {}`: end -->"
 LEADING = 3  # rows of the table, besides random scores
-# Summary files, and which rows of them are kept.
-KEPT: dict[str, dict[str, Any]] = {
-    "statistics": {"metric": [*AUC_METRICS, "soft_ns", "soft_nc", "expected_retained"]},
-    "comparisons": {"metric": AUC_METRICS, "dataset": AVERAGE},
-    "density_correlations": {"metric": [*AUC_METRICS, "soft_ns", "soft_nc"], "dataset": AVERAGE},
-    "advantage": {"metric": ["pi_soft_ns", "pi_soft_nc"], "dataset": AVERAGE, "part": HALVES},
-    "permutation_baseline": {"metric": AUC_METRICS, "dataset": AVERAGE, "part": GAIN},
-    "accuracy": {},
-}
-ABOUT = "about.json"
 CHANGES = "changes.txt"  # written by hand: why verdicts differ from those on the page before
-PROCEDURES = "Intervals: Hall's t; tests: step-down bootstrap-t of means"  # of what is kept now
-DIGITS = "%.6g"
-
-
-@dataclass(frozen=True)
-class About:
-    """What the numbers are of.
-
-    Attributes:
-        model: label of the one model.
-        datasets: label of each dataset.
-        methods: label of each method.
-        protocols: routing protocols.
-        settings: sections of the run file, as YAML.
-        facts: provenance of the results.
-        left_out: methods of the catalogue that were not run.
-        by_answer: orders of methods on samples answered rightly against those on the others.
-        previous: verdicts on the page before this one, by claim.
-    """
-
-    model: str
-    datasets: Mapping[str, str]
-    methods: Mapping[str, str]
-    protocols: tuple[str, ...]
-    settings: str
-    facts: tuple[str, ...]
-    left_out: tuple[str, ...] = ()
-    by_answer: tuple[Mapping[str, Any], ...] = ()
-    previous: Mapping[str, str] = field(default_factory=dict)
-
-
-def keep(folder: Path, rows: Mapping[str, pd.DataFrame], about: About) -> None:
-    """Write a summary: the rows :data:`KEPT`, without columns that have no entry.
-
-    A question that was not run is a file without rows.
-    """
-    paths = [folder / f"{kind}.csv" for kind in KEPT]
-    with whole_files(*paths, folder / ABOUT) as (*written, facts):
-        for path, (kind, keys) in zip(written, KEPT.items(), strict=True):
-            kept_rows = select(rows[kind], **keys).drop(columns="question").replace("", np.nan)
-            filled = (
-                [*KEYS, "value", "n"]
-                if kept_rows.empty
-                else kept_rows.columns[kept_rows.notna().any()]
-            )
-            kept_rows[filled].to_csv(path, index=False, float_format=DIGITS, lineterminator="\n")
-        facts.write_text(json.dumps(vars(about), indent=2, ensure_ascii=False) + "\n", "utf-8")
-
-
-def kept(folder: Path) -> tuple[Numbers, About]:
-    """Read a summary.
-
-    Raises:
-        BenchmarkError: a file of it is missing.
-    """
-    try:
-        about = About(**json.loads((folder / ABOUT).read_text(encoding="utf-8")))
-        rows = {kind: pd.read_csv(folder / f"{kind}.csv") for kind in KEPT}
-    except OSError as error:
-        raise BenchmarkError(f"{folder}: no summary of a run is kept there: {error}") from error
-    texts = {column.name: "" for column in RESULT if column.kind == pa.string()}
-    for kind, filled in rows.items():
-        whole = filled.reindex(columns=[column.name for column in RESULT])
-        rows[kind] = whole.astype(dict.fromkeys(texts, object)).fillna(texts)
-    (model,) = set(rows["statistics"]["model"])
-    labels = LabelSettings(
-        models={model: about.model}, datasets=about.datasets, methods=about.methods
-    )
-    return Numbers(rows, labels), about
 
 
 # README.md --------------------------------------------------------------------------------------
@@ -202,27 +110,35 @@ def _entry_text(entry: Entry) -> str:
 # The page ---------------------------------------------------------------------------------------
 
 
-def real_numbers_page(numbers: Numbers, about: About, figure: str, changes: str = "") -> str:
-    """Return the page of the docs, as Markdown.
+def real_numbers_page(summary: Summary, figure: str, changes: str = "") -> str:
+    """Return the page of the docs on a run of one model, as Markdown.
 
     `figure` is a path from the page; `changes` says why verdicts differ from those on the page
     before.
     """
+    numbers = summary.numbers
+    names = {*summary.models, *summary.datasets, *summary.methods}
+    settings = {
+        key: value if isinstance(value, str) else json.dumps(value)
+        for key, value in summary.settings.items()
+        if not any(key.startswith(f"{name}.") for name in names)
+    }
     findings = []
-    for one in paper_findings(numbers, about.protocols):
-        previous = [about.previous.get(one.claim, "–")] if about.previous else []
+    for one in paper_findings(numbers, summary.protocols):
+        previous = [summary.previous.get(one.claim, "–")] if summary.previous else []
         findings.append((one.claim, *previous, f"**{one.verdict}**", one.why))
-    before = ["before"] if about.previous else []
+    before = ["before"] if summary.previous else []
     return render_markdown(
         "real_numbers.md.jinja",
-        about=about,
+        summary=summary,
+        settings=settings,
         counts=sample_counts(numbers.results("statistics")),
         answers=_answers(numbers),
         meaning_of_answers=notes.text("accuracy"),
         findings=markdown_table(("finding", *before, "here", "why"), findings),
         changes=changes,
-        by_answer=_by_answer(about.by_answer),
-        rankings=dict(_rankings(numbers, about.protocols)),
+        by_answer=_by_answer(summary.by_answer),
+        rankings=dict(_rankings(numbers, summary.protocols)),
         figure=figure,
     )
 

@@ -8,7 +8,7 @@ precisely a number is known.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -158,8 +158,13 @@ class Comparison:
         return chosen
 
 
-def settings_of(job: PublishedJob) -> dict[str, Any]:
-    """Return the settings of a run that can change a number of the paper, by key."""
+def settings_of(job: PublishedJob, methods: Container[str] = METHODS) -> dict[str, Any]:
+    """Return the settings of a run that can change a number, by key: those of the paper's methods.
+
+    Args:
+        job: the settings.
+        methods: others, whose options are returned.
+    """
     sections = {name: section for name in SECTIONS if (section := getattr(job, name)) is not None}
     values = {
         f"{name}.{key}": getattr(section, key)
@@ -169,10 +174,10 @@ def settings_of(job: PublishedJob) -> dict[str, Any]:
     values |= {
         f"{name}.{key}": value
         for name, options in job.options.items()
-        if name in METHODS
+        if name in methods
         for key, value in options.items()
     }
-    values |= {f"{name}.target": one for name, one in job.targets.items() if name in METHODS}
+    values |= {f"{name}.target": one for name, one in job.targets.items() if name in methods}
     values |= {f"{name}.dtype": text for name, text in job.types.items()}
     explained = job.generation.step_interval
     values["evaluation.step_interval"] = job.evaluation.step_interval or explained

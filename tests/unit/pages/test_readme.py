@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import json
+import math
 import re
 import shutil
 from pathlib import Path
 
-import pandas as pd
 import pytest
 
 from helpers.result_rows import frame, statistics_row
-from keep_summary import CATALOGUE, CURVES, FOLDER
+from keep_summary import BOARD, CATALOGUE, CURVES, README_RUN
 from make_readme import PAGE, main, parser
 from pisoft.config.captions import left_out
 from pisoft.config.jobs.displays import LabelSettings
@@ -19,17 +18,10 @@ from pisoft.config.loading import load_run
 from pisoft.config.validation import read_yaml
 from pisoft.errors import BenchmarkError
 from pisoft.pages.findings import Numbers
-from pisoft.pages.real_numbers import (
-    ABOUT,
-    KEPT,
-    LEADING,
-    MARKERS,
-    keep,
-    kept,
-    put_between_markers,
-    result_text,
-)
+from pisoft.pages.real_numbers import CHANGES, LEADING, MARKERS, put_between_markers, result_text
+from pisoft.pages.summary import KEPT, keep, kept, results_of
 
+ENTRY = BOARD / f"{README_RUN}.json"
 BEGIN, END = (marker.format("readme") for marker in MARKERS)
 LARGEST_FIGURE = 300_000  # bytes
 LONGEST = 75  # lines of README: two screens
@@ -112,40 +104,43 @@ def test_the_text_says_who_leads_by_how_much_on_what_and_where_the_rest_is() -> 
 
 
 def test_readme_and_page_are_what_the_kept_summary_gives(root: Path, tmp_path: Path) -> None:
-    shutil.copytree(root / FOLDER, tmp_path / FOLDER)
+    for path in (ENTRY, CURVES.with_name(CHANGES)):
+        (tmp_path / path).parent.mkdir(parents=True)
+        shutil.copyfile(root / path, tmp_path / path)
     (tmp_path / PAGE).parent.mkdir(parents=True)
     (tmp_path / "README.md").write_text(f"{BEGIN}\n{END}\n")
     main(parser().parse_args(["--folder", str(tmp_path)]))
     assert (tmp_path / PAGE).read_bytes() == (root / PAGE).read_bytes()
     made = between_markers((tmp_path / "README.md").read_text(encoding="utf-8"))
     assert made == between_markers((root / "README.md").read_text(encoding="utf-8"))
-    about = json.loads((root / FOLDER / ABOUT).read_text(encoding="utf-8"))
+    summary = kept(root / ENTRY)
     _, _, *rows = rows_of(made)
     assert [row[0] for row in rows[:LEADING]] == ["1", "2", "3"]
-    assert about["methods"]["random"] in {row[1] for row in rows}
+    assert summary.methods["random"] in {row[1] for row in rows}
     for _, method, *cells in rows:
         assert not method or all(CELL.fullmatch(cell) for cell in cells), method
     page = (tmp_path / PAGE).read_text(encoding="utf-8").split("## What the model answers")[1]
-    answers = pd.read_csv(root / FOLDER / "accuracy.csv").set_index(["metric", "dataset"])
-    for (label, accuracy, *_), name in zip(rows_of(page)[2:], about["datasets"], strict=False):
-        assert label == about["datasets"][name]
-        share = answers.loc[("accuracy", name), "value"]
-        assert accuracy.startswith("–" if pd.isna(share) else f"{share:.2f}&nbsp;<sub>[")
-    assert 0 < (root / FOLDER / CURVES).stat().st_size < LARGEST_FIGURE
+    answers = summary.numbers.rows["accuracy"].set_index(["metric", "dataset"])["value"]
+    for (label, accuracy, *_), name in zip(rows_of(page)[2:], summary.datasets, strict=False):
+        assert label == summary.datasets[name]
+        share = answers["accuracy", name]
+        assert accuracy.startswith("–" if math.isnan(share) else f"{share:.2f}&nbsp;<sub>[")
+    assert 0 < (root / CURVES).stat().st_size < LARGEST_FIGURE
 
 
 def test_the_kept_summary_holds_no_record(root: Path) -> None:
-    for kind in KEPT:
-        columns = pd.read_csv(root / FOLDER / f"{kind}.csv").columns
-        assert "sample_id" not in columns
-        assert "n" in columns, "a mean says of how many"
+    summary = kept(root / ENTRY)
+    assert {*summary.results} == {*KEPT}
+    for part in summary.results.values():
+        assert "sample_id" not in part.columns
+        assert "n" in part.columns, "a mean says of how many"
 
 
 def test_what_is_kept_is_written_as_it_was(root: Path, tmp_path: Path) -> None:
-    numbers, about = kept(root / FOLDER)
-    keep(tmp_path, numbers.rows, about)
-    for path in tmp_path.iterdir():
-        assert path.read_bytes() == (root / FOLDER / path.name).read_bytes(), path.name
+    summary = kept(root / ENTRY)
+    results = results_of(summary.numbers.rows)
+    keep(tmp_path / ENTRY.name, summary.model_copy(update={"results": results}))
+    assert (tmp_path / ENTRY.name).read_bytes() == (root / ENTRY).read_bytes()
 
 
 def test_methods_that_a_run_is_without_are_named(root: Path) -> None:
@@ -177,5 +172,5 @@ def test_missing_or_misplaced_markers_are_named(lines: list[str]) -> None:
 
 
 def test_without_a_summary_one_line_says_so(tmp_path: Path) -> None:
-    with pytest.raises(BenchmarkError, match=rf"^{tmp_path / FOLDER}: no summary of a run is kept"):
+    with pytest.raises(BenchmarkError, match=rf"^{tmp_path / ENTRY}: no summary of a run can be"):
         main(parser().parse_args(["--folder", str(tmp_path)]))

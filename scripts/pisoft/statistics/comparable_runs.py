@@ -1,0 +1,125 @@
+"""Which runs may be compared: those of the same settings, but for some that change no number.
+
+A setting of two runs is the same, different, or stated by one of them alone. As in the comparison
+with the paper (:mod:`pisoft.statistics.published_settings`), it concerns some metrics and datasets,
+and values that change nothing but the precision of a number are one value.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from pathlib import PurePath
+from typing import Any
+
+from pydantic import BaseModel
+
+from pisoft.config.jobs.pages import PublishedJob
+from pisoft.config.resolved import Config
+from pisoft.statistics.metrics import AVERAGE
+from pisoft.statistics.published_settings import NO_NUMBER, OPEN_TEXT, SETTINGS, settings_of
+
+Settings = Mapping[str, Any]
+NOT_STATED = "not stated"
+PRECISION = {"seed", "max_samples", "statistics"}  # which samples and resamples, and how many
+OF_METHODS = {"masked_model", "layer_study"}  # beside options, what only a method depends on
+# What records, prompts and answers of a catalogue entry depend on.
+OF_ENTRIES = {"source", "chat_template", "task", "fields", "labels", "messages"}
+OF_ENTRIES |= {"max_words", "truncate"}
+ESTIMATES = {"parameters", "layers"}  # of a source, for `make plan`
+
+
+def run_settings(config: Config) -> dict[str, Any]:
+    """Return what a run's numbers depend on, by `SECTION.KEY` or by `NAME.KEY` of an entry.
+
+    Values are those of JSON. Of paths, the last part is kept: files lie elsewhere on other
+    machines.
+    """
+    job, run_file = PublishedJob.of(config), config.run_file
+    values = settings_of(job, job.options)
+    sections: dict[str, BaseModel | None] = {
+        "statistics": run_file.statistics,
+        "layer_study": run_file.layer_study,
+        **config.models,
+        **config.datasets,
+    }
+    for name, section in sections.items():
+        chosen = OF_ENTRIES if name in {*config.models, *config.datasets} else None
+        dumped = (
+            {}
+            if section is None
+            else section.model_dump(mode="json", include=chosen, exclude_none=True)
+        )
+        values |= {f"{name}.{key}": _portable(value) for key, value in dumped.items()}
+    values |= {"seed": run_file.seed, "max_samples": run_file.max_samples}
+    values["datasets"] = sorted(config.datasets)
+    return json.loads(json.dumps(values, sort_keys=True))
+
+
+def _portable(value: Any) -> Any:
+    """Return a value without estimates, and of paths the last part."""
+    if not isinstance(value, dict):
+        return value
+    kept = {key: one for key, one in value.items() if key not in ESTIMATES}
+    if "path" in kept:
+        paths = [kept["path"]] if isinstance(kept["path"], str) else kept["path"]
+        kept["path"] = [PurePath(path).name for path in paths]
+    return kept
+
+
+def deciding(settings: Settings) -> dict[str, Any]:
+    """Return the settings that decide numbers; values that change precision alone are one."""
+    decide = {}
+    for key, value in settings.items():
+        setting = SETTINGS.get(key)
+        if key in NO_NUMBER or key.split(".")[0] in PRECISION:
+            continue
+        if setting is None or setting.precision is not None:
+            only_precision = setting is not None and value in (setting.precision or ())
+            decide[key] = setting.paper if setting and only_precision else value
+    return decide
+
+
+def settings_hash(settings: Settings) -> str:
+    """Return a hash that is equal for runs whose numbers are comparable in every cell."""
+    text = json.dumps(deciding(settings), sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def cell_settings(
+    settings: Settings, owners: Mapping[str, set[str]], **cell: str
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the deciding settings of a cell, and those that a single method depends on.
+
+    Args:
+        settings: of a run.
+        owners: names of its `models`, `datasets` and `methods`.
+        cell: `model`, `dataset` and `metric`.
+    """
+    shared, of_methods = {}, {}
+    dataset = cell["dataset"]
+    here = {cell["model"], *(owners["datasets"] if dataset == AVERAGE else {dataset}), ""}
+    is_open = settings.get(f"{dataset}.task") != "classification"
+    for key, value in deciding(settings).items():
+        names = (name for of in owners.values() for name in of if key.startswith(f"{name}."))
+        owner, setting = max(names, key=len, default=""), SETTINGS.get(key)
+        if owner in owners["methods"] or key.split(".")[0] in OF_METHODS:
+            of_methods[key] = value
+        elif setting is not None and (
+            (setting.metrics and cell["metric"] not in setting.metrics)
+            or (setting.datasets == OPEN_TEXT and not is_open)
+        ):
+            continue
+        elif owner in here and (key != "datasets" or dataset == AVERAGE):
+            shared[key] = value
+    return shared, of_methods
+
+
+def differences(first: Settings, second: Settings) -> dict[str, tuple[Any, Any]]:
+    """Return both values of each setting in which two runs differ."""
+    pairs = {
+        key: (first.get(key, NOT_STATED), second.get(key, NOT_STATED))
+        for key in {**first, **second}
+    }
+    return {key: pair for key, pair in pairs.items() if pair[0] != pair[1]}
