@@ -1,0 +1,166 @@
+"""The leaderboard: methods of all kept runs by model, dataset, routing and metric.
+
+Methods of comparable runs are ranked together; those of other runs stand apart, with the settings
+that differ.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from pisoft.pages.summary import Summary, kept
+from pisoft.statistics.comparable_runs import NOT_STATED, cell_settings, differences
+from pisoft.statistics.metrics import AUC_METRICS, AVERAGE, DECIMALS, METRICS
+from pisoft.tables.grid import mark
+from pisoft.tables.layout import interval_text, number_text, rank_text
+from pisoft.tables.writer import render_html
+from pisoft.views.view import decimals
+
+KEYS = ["model", "dataset", "protocol", "operator", "metric"]
+LONGEST = 60  # characters of a setting's value that are shown
+
+
+@dataclass(frozen=True)
+class Standing:
+    """A line of a ranking."""
+
+    rank: str
+    method: str
+    value: str
+    interval: str
+    mark: str
+    n: str
+    failed: int
+    run: str
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """Methods of comparable runs, best first.
+
+    Attributes:
+        runs: whose they are.
+        standings: the methods.
+        differing: by another run of the same cell, what makes it incomparable.
+        options: in what methods of these runs differ, by run.
+    """
+
+    runs: tuple[str, ...]
+    standings: tuple[Standing, ...]
+    differing: Mapping[str, Sequence[str]]
+    options: Mapping[str, Sequence[str]]
+
+
+def entries(folder: Path) -> dict[str, Summary]:
+    """Return the summaries of a folder by the names of their files.
+
+    Raises:
+        BenchmarkError: one of them is not valid.
+    """
+    return {path.stem: kept(path) for path in sorted(folder.glob("*.json"))}
+
+
+def leaderboard(summaries: Mapping[str, Summary]) -> str:
+    """Return the runs, the filters and all rankings, as HTML.
+
+    Args:
+        summaries: by the name of their file.
+    """
+    rows = pd.concat(_rows(summaries), ignore_index=True)
+    labels: dict[str, dict[str, str]] = {"dataset": {AVERAGE: "Average"}, "model": {}}
+    for summary in summaries.values():
+        labels["model"] = {**summary.models, **labels["model"]}
+        labels["dataset"] |= {**summary.datasets, **labels["dataset"]}
+    labels["metric"] = {name: METRICS[name].label for name in AUC_METRICS}
+    cells = []
+    for names, of in rows.groupby(KEYS, sort=False):
+        cell = dict(zip(KEYS, map(str, names), strict=True))
+        routing = " ".join(filter(None, (cell["protocol"], cell["operator"])))
+        shown = {**{key: labels[key][cell[key]] for key in labels}, "routing": routing}
+        cells.append((shown, tuple(_rankings(cell, of, summaries))))
+    filters = {
+        key: list(dict.fromkeys(shown[key] for shown, _ in cells))
+        for key in ("model", "dataset", "routing", "metric")
+    }
+    return render_html("leaderboard.html.jinja", summaries=summaries, cells=cells, filters=filters)
+
+
+def _rows(summaries: Mapping[str, Summary]) -> Iterator[pd.DataFrame]:
+    """Yield the ranked numbers of each run, the means over datasets first."""
+    for name, summary in summaries.items():
+        rows = summary.numbers.rows["statistics"]
+        rows = rows[rows["metric"].isin(AUC_METRICS)].dropna(subset="value")
+        rows = rows.assign(run=name, decimals=decimals(rows), label=rows["method"])
+        rows["label"] = rows["method"].map(summary.methods)
+        yield rows.sort_values("dataset", key=lambda names: names != AVERAGE, kind="stable")
+
+
+def _rankings(
+    cell: Mapping[str, str], rows: pd.DataFrame, summaries: Mapping[str, Summary]
+) -> Iterator[Ranking]:
+    """Yield a ranking for each set of comparable runs of a cell."""
+    keys = {key: cell[key] for key in ("model", "dataset", "metric")}
+    owners = {
+        kind: {name for summary in summaries.values() for name in getattr(summary, kind)}
+        for kind in ("models", "datasets", "methods")
+    }
+    settings = {
+        run: cell_settings(summaries[run].settings, owners, **keys) for run in rows["run"].unique()
+    }
+    classes: dict[str, list[str]] = {}
+    for run, (shared, _) in settings.items():
+        classes.setdefault(json.dumps(shared, sort_keys=True), []).append(run)
+    for runs in classes.values():
+        shared, options = settings[runs[0]]
+        yield Ranking(
+            tuple(runs),
+            tuple(_standings(rows[rows["run"].isin(runs)])),
+            {
+                run: list(_texts(differences(shared, other)))
+                for run, (other, _) in settings.items()
+                if run not in runs
+            },
+            {
+                run: list(_texts(_common(differences(options, settings[run][1]))))
+                for run in runs[1:]
+            },
+        )
+
+
+def _common(pairs: Mapping[str, tuple[Any, Any]]) -> dict[str, tuple[Any, Any]]:
+    """Return the options that both runs state: of a method that one of them lacks, none."""
+    return {key: pair for key, pair in pairs.items() if NOT_STATED not in pair}
+
+
+def _standings(rows: pd.DataFrame) -> Iterator[Standing]:
+    """Yield the methods of comparable runs, ranked together; each is tested within its run."""
+    lowest_first = METRICS[rows["metric"].iloc[0]].best == "lowest"
+    ranks = rows["value"].round(DECIMALS).rank(ascending=lowest_first)
+    rows = rows.assign(joint=ranks, is_best=rows["method"] == rows["best"])
+    for row in rows.sort_values("joint", kind="stable").itertuples():
+        yield Standing(
+            rank_text(row.joint),
+            row.label,
+            number_text(row.value, row.decimals),
+            interval_text(row.low, row.high, row.decimals) or "",
+            mark(row),
+            f"{row.n}",
+            row.n_failed,
+            row.run,
+        )
+
+
+def _texts(pairs: Mapping[str, tuple[Any, Any]]) -> Iterator[str]:
+    """Yield `KEY: HERE, there THERE`."""
+    for key, values in pairs.items():
+        here, there = (
+            text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
+            for text in (v if isinstance(v, str) else json.dumps(v) for v in values)
+        )
+        yield f"{key}: {here}, there {there}"
