@@ -164,15 +164,15 @@ def _means(summary: Summary) -> Iterator[str]:
     means = of_datasets["value"].agg(lambda values: values.mean(skipna=False)).to_frame("value")
     means["n"] = of_datasets["n"].sum()
     averages = rows[rows["dataset"] == AVERAGE].set_index(keys)
-    both = averages.join(means, rsuffix="_expected")
+    both = averages.join(means.add_suffix("_expected"))
     yield from _unequal("the datasets'", both.dropna(subset=["value", "value_expected"], how="all"))
     if summary.samples is not None:
         table = pd.DataFrame(summary.samples.rows, columns=summary.samples.columns)
         means = table.groupby(CELL)["value"].agg(value="mean", n="size")
         given = select(rows, metric=set(table["metric"]), operator="")
         given = given[given["dataset"] != AVERAGE].set_index(CELL)
-        both = given.join(means, how="outer", rsuffix="_expected")
-        yield from _unequal("the samples'", both.fillna({"n": 0, "n_expected": 0}))
+        both = given.join(means.add_suffix("_expected"), how="right")
+        yield from _unequal("the samples'", both)
 
 
 def _unequal(whose: str, rows: pd.DataFrame) -> Iterator[str]:

@@ -1,0 +1,26 @@
+"""A finished run's summary, with the values of its samples, has no defect."""
+
+from __future__ import annotations
+
+import pytest
+
+import keep_summary
+from pisoft.pages.leaderboard import entries, leaderboard
+from pisoft.pages.summary_checks import problems
+
+pytestmark = pytest.mark.workflow
+
+
+def test_the_summary_of_a_finished_run_has_no_defect(finished_once, tmp_path, monkeypatch):
+    monkeypatch.chdir(finished_once.folder)
+    _, load_method = keep_summary.CATALOGUE
+    monkeypatch.setattr(keep_summary, "CATALOGUE", (finished_once.folder / "config", load_method))
+    line = ["--configfile", "config/tiny.yaml", "--folder", str(tmp_path), "--samples"]
+    keep_summary.main(keep_summary.parser().parse_args(line))
+    folder = tmp_path / keep_summary.BOARD
+    assert problems(folder / "tiny.json") == []
+    (summary,) = entries(folder).values()
+    assert summary.settings["toy.source"] == {"kind": "local", "path": ["toy-model"]}
+    assert summary.devices == {"toy": "cpu"}
+    assert len(summary.samples.rows) == 3 * 3 * 2, "samples, methods and metrics"
+    assert leaderboard({"tiny": summary}).count("<h3>") == 2 * 2, "average, dataset and metrics"
