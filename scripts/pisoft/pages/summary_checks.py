@@ -180,6 +180,6 @@ def _unequal(whose: str, rows: pd.DataFrame) -> Iterator[str]:
     for keys, row in zip(rows.index, rows.to_dict("records"), strict=True):
         for name in ("value", "n"):
             given, expected = row[name], row[f"{name}_expected"]
-            if not np.isclose(given, expected, rtol=TOLERANCE, atol=0, equal_nan=True):
+            if not np.isclose(given, expected, rtol=TOLERANCE, atol=ROUNDING, equal_nan=True):
                 cell = " ".join(filter(None, keys))
                 yield f"statistics, {cell}: {name} is {given:g}, of {whose} {expected:g}"
