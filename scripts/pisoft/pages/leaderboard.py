@@ -17,7 +17,7 @@ import pandas as pd
 from pisoft.pages.summary import Summary, kept
 from pisoft.statistics.comparable_runs import NOT_STATED, cell_settings, differences
 from pisoft.statistics.metrics import AUC_METRICS, AVERAGE, DECIMALS, METRICS
-from pisoft.tables.grid import mark
+from pisoft.tables.grid import each, mark
 from pisoft.tables.layout import interval_text, number_text, rank_text
 from pisoft.tables.writer import render_html
 from pisoft.views.view import decimals
@@ -73,11 +73,15 @@ def leaderboard(summaries: Mapping[str, Summary]) -> str:
         summaries: by the name of their file.
     """
     rows = pd.concat(_rows(summaries), ignore_index=True)
-    labels: dict[str, dict[str, str]] = {"dataset": {AVERAGE: "Average"}, "model": {}}
+    every: dict[str, dict[str, str]] = {"model": {}, "dataset": {AVERAGE: "Average"}}
     for summary in summaries.values():
-        labels["model"] = {**summary.models, **labels["model"]}
-        labels["dataset"] |= {**summary.datasets, **labels["dataset"]}
-    labels["metric"] = {name: METRICS[name].label for name in AUC_METRICS}
+        for key, names in (("model", summary.models), ("dataset", summary.datasets)):
+            every[key] |= {name: label for name, label in names.items() if name not in every[key]}
+    every["metric"] = {name: METRICS[name].label for name in AUC_METRICS}
+    labels = {  # each of one entry
+        key: {of[key]: label for label, of in each(key, names).items()}
+        for key, names in every.items()
+    }
     cells = []
     for names, of in rows.groupby(KEYS, sort=False):
         cell = dict(zip(KEYS, map(str, names), strict=True))
@@ -96,8 +100,8 @@ def _rows(summaries: Mapping[str, Summary]) -> Iterator[pd.DataFrame]:
     for name, summary in summaries.items():
         rows = summary.numbers.rows["statistics"]
         rows = rows[rows["metric"].isin(AUC_METRICS)].dropna(subset="value")
-        rows = rows.assign(run=name, decimals=decimals(rows), label=rows["method"])
-        rows["label"] = rows["method"].map(summary.methods)
+        label = rows["method"].map(summary.methods)
+        rows = rows.assign(run=name, decimals=decimals(rows), label=label)
         yield rows.sort_values("dataset", key=lambda names: names != AVERAGE, kind="stable")
 
 
@@ -140,8 +144,7 @@ def _common(pairs: Mapping[str, tuple[Any, Any]]) -> dict[str, tuple[Any, Any]]:
 
 def _standings(rows: pd.DataFrame) -> Iterator[Standing]:
     """Yield the methods of comparable runs, ranked together; each is tested within its run."""
-    lowest_first = METRICS[rows["metric"].iloc[0]].best == "lowest"
-    ranks = rows["value"].round(DECIMALS).rank(ascending=lowest_first)
+    ranks = rows["value"].round(DECIMALS).rank(ascending=False)  # of areas, higher is better
     rows = rows.assign(joint=ranks, is_best=rows["method"] == rows["best"])
     for row in rows.sort_values("joint", kind="stable").itertuples():
         yield Standing(

@@ -224,5 +224,13 @@ def test_comparable_runs_are_ranked_together_and_others_say_what_differs(
         assert "IMDb, dynamic routing" in text
         assert "Comparable: a, precise, logits, short." in text, "label words need no open text"
         opened.assert_silent_and_offline()
-        opened.page.close()
         check_accessible(browser, path)
+
+
+def test_datasets_of_one_label_are_rankings_of_their_own(content: Content, tmp_path: Path) -> None:
+    renamed = json.loads(json.dumps(content).replace("imdb-laptop", "imdb"))
+    page({"a": content, "b": renamed}, tmp_path / "index.html")
+    text = (tmp_path / "index.html").read_text(encoding="utf-8")
+    assert text.count("<option>IMDb</option>") == 1
+    assert text.count("<option>IMDb (imdb)</option>") == 1
+    assert text.count('data-dataset="IMDb"') == text.count('data-dataset="IMDb (imdb)"') == 4
