@@ -119,7 +119,7 @@ def test_shapley_values_sum_to_the_whole_less_the_empty_prompt(model, name, forw
     np.testing.assert_allclose(scores.sum(dim=1), ends[1] - ends[0], **EXACT)
 
 
-@pytest.mark.parametrize("forwards", [6, 10, 11, 14, 18])
+@pytest.mark.parametrize("forwards", [6, 10, 13, 14, 18])
 def test_each_permutation_joins_units_one_by_one_and_every_second_is_a_reverse(forwards):
     masks = build("permutation_shap").sampled(np.random.default_rng(1), UNITS, forwards)
     assert len(np.unique(masks, axis=0)) <= forwards
@@ -194,6 +194,7 @@ def test_too_few_forwards_are_refused_in_one_line(model, name, forwards, fewest)
     with pytest.raises(BenchmarkError, match=message + r"units \(tokens\) of sample long need"):
         attribute(name, model, samples()[:1], forwards=forwards)
     attribute(name, model, samples()[:1], forwards=fewest)
+    attribute(name, model, [short(scope=[1, 3])], forwards=4)  # all masks of two units
 
 
 def test_masks_depend_on_the_sample_and_no_draw_that_evaluates(model, monkeypatch):
