@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache, partial
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -28,7 +29,7 @@ from pisoft.attribution import available_methods
 from pisoft.config.jobs.fields import LoadedModel
 from pisoft.errors import BenchmarkError
 from pisoft.faithfulness.perturbation import PerturbationTarget
-from pisoft.models.attention import AttentionRecorder
+from pisoft.models.attention import ATTENTION_NAME, AttentionRecorder
 from pisoft.models.generation import continue_greedily
 from pisoft.models.loading import load_model
 from pisoft.models.model import Batch, ExplainedSample, LanguageModel
@@ -46,6 +47,7 @@ PERTURBABLE = np.array([2, 3, 5, 8])
 MASKS = np.array([[0, 1, 0, 1], [1, 0, 0, 0], [0, 0, 0, 0], [1, 1, 1, 0]], dtype=bool)
 NEW_TOKENS, TOKEN_BUDGET = 5, 1000
 NO = "–"
+BATCHING = "**Batches**: in bfloat16, the size of a batch moves distances"
 
 
 @dataclass
@@ -112,8 +114,25 @@ def row_of(family: str) -> Row:
     return row
 
 
-def page(rows: list[Row]) -> str:
-    """Return the page with the rows of all families."""
+def batching_note(rows: list[Row]) -> str:
+    """Run families in bfloat16, and say how far the size of a batch moves their distances.
+
+    Rounding may send a token to other experts, and does so on some devices only.
+    """
+    moved = {
+        row.family: _moved_by_batching(row.family) for row in rows if row.cells["dynamic"] != NO
+    }
+    experts = [family for family in moved if "expert" in str(FAMILIES[family][1])]
+    most = max(experts, key=lambda family: moved[family])
+    dense = max(moved[family] for family in moved if family not in experts)
+    return (
+        f"{BATCHING} on a CPU by up to {moved[most]:.1g} in families with experts ({most}), and by "
+        f"up to {dense:.1g} in the others."
+    )
+
+
+def page(rows: list[Row], batching: str) -> str:
+    """Return the page with the rows of all families and the line of :func:`batching_note`."""
     columns = ["family", "class", *PROTOCOLS, HIDE, GENERATION, *(f"`{name}`" for name in METHODS)]
     columns += ["padded batch", "a zeroed token is empty", "experts are held", "window"]
     works = sum(NO not in row.cells.values() for row in rows)
@@ -156,6 +175,8 @@ def page(rows: list[Row]) -> str:
             "perturbed input is still given to the experts that the clean one was given to. "
             "**Window**: some layers see the latest tokens only; what lies before has no "
             "attention there, and no score of Grad-ELLM.",
+            "",
+            batching,
             "",
             "## What is refused",
             "",
@@ -207,6 +228,17 @@ def _protocol_error(model: LanguageModel, plain: PreTrainedModel, protocol: str)
         for one in _perturbed(table)
     ]
     return _error(torch.from_numpy(measured).double(), torch.stack(expected))
+
+
+def _moved_by_batching(family: str) -> float:
+    """Return how far distances in one batch are off those one by one, in bfloat16."""
+    model = LanguageModel(network(family, ATTENTION_NAME, torch.bfloat16, None), family)
+    target = PerturbationTarget(PROMPT, PERTURBABLE, TARGET)
+    masks = np.array(list(product((False, True), repeat=len(PERTURBABLE))))
+    together, alone = (
+        distances(model, target, masks, token_budget=budget) for budget in (TOKEN_BUDGET, 1)
+    )
+    return float(np.abs(together - alone).max())
 
 
 def _hidden_error(model: LanguageModel, plain: PreTrainedModel) -> float:
@@ -321,4 +353,5 @@ def _has_window(model: LanguageModel) -> str:
 if __name__ == "__main__":
     warnings.filterwarnings("ignore")
     torch.set_num_threads(1)
-    PAGE.write_text(page([row_of(family) for family in FAMILIES]), encoding="utf-8")
+    found = [row_of(family) for family in FAMILIES]
+    PAGE.write_text(page(found, batching_note(found)), encoding="utf-8")

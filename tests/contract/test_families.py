@@ -1,11 +1,12 @@
 """What is said of families of models is what a run of each gives."""
 
 import copy
+import re
 
 import pytest
 import torch
 
-from families_table import METHODS, NO, PAGE, PROMPT, page, row_of
+from families_table import BATCHING, METHODS, NO, PAGE, PROMPT, batching_note, page, row_of
 from helpers.families import FAMILIES, network
 from pisoft.attribution import load_method
 from pisoft.errors import BenchmarkError
@@ -33,7 +34,17 @@ def test_the_page_says_of_a_family_what_its_run_gives(family):
 @pytest.mark.slow
 def test_the_page_is_what_a_run_of_every_family_gives():
     rows = [row_of(family) for family in FAMILIES]
-    assert PAGE.read_text(encoding="utf-8") == page(rows), f"{PAGE}: run: make families"
+    text = PAGE.read_text(encoding="utf-8")
+    (rounding,) = (line for line in text.splitlines() if line.startswith(BATCHING))
+    assert text == page(rows, rounding), f"{PAGE}: run: make families"
+
+
+def test_only_rounding_lets_the_size_of_a_batch_move_distances():
+    rows = [row_of(family) for family in ("Llama 2, 3", "Qwen 3 MoE")]
+    note = batching_note(rows)
+    assert note.startswith(BATCHING)
+    moved = [float(number) for number in re.findall(r"up to ([\d.e-]+)", note)]
+    assert all(0 < number < 0.5 for number in moved), note
 
 
 @pytest.mark.slow

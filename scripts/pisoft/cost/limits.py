@@ -101,7 +101,7 @@ class RunLimits:
         on_gpu = entry.resources.gpu and entry.device != "cpu"
         if on_gpu:
             read = largest_file(entry.source, read)
-        # Some steps of 16-bit models are attributed again in float32; without memory on a GPU, none.
+        # Some steps of 16-bit models are attributed again in float32.
         again = 2 * read if half and not on_gpu else 0
         rate, speed = (self._rate, self._rate or GPU_SPEED) if on_gpu else (None, CPU_SPEED)
         return {
