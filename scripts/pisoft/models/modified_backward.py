@@ -224,7 +224,7 @@ class ModifiedBackward:
         calls = _module_calls(model)
         layers = [(f"decoder layer {n}", block) for n, block in enumerate(model.blocks)]
         inside = {part for _, block in layers for part in block.modules()}
-        outside = [part for part in model.decoder.modules() if part not in inside]
+        outside = [part for part in model.network.modules() if part not in inside]
         for where, parts in [
             *((where, list(block.modules())) for where, block in layers),
             ("", outside),
@@ -320,18 +320,18 @@ def _class_of(model: LanguageModel) -> str:
 
 
 def _module_calls(model: LanguageModel) -> dict[torch.nn.Module, list[_Call]]:
-    """Return all calls of the decoder's modules in a forward of the trial's tokens, in float32."""
+    """Return all calls of the network's modules in a forward of the trial's tokens, in float32."""
     calls: dict[torch.nn.Module, list[_Call]] = defaultdict(list)
 
     def note(module: torch.nn.Module, given: Any, named: dict[str, Any], output: Any) -> None:
         calls[module].append(_Call(given, named, output))
 
     with ExitStack() as stack:
-        for part in model.decoder.modules():
+        for part in model.network.modules():
             hook = part.register_forward_hook(note, with_kwargs=True)
             stack.callback(hook.remove)
         stack.enter_context(whole_in_float32(model.network, model.blocks))
-        model.hidden_states(model.embed(trial_ids(model)))
+        model.logits(model.hidden_states(model.embed(trial_ids(model))))
     return calls
 
 
