@@ -56,15 +56,10 @@ def blocks(
 ) -> tuple[Block, ...]:
     """Return the blocks of a grid: lines by columns, of which each entry is a number.
 
-    Args:
-        results: the numbers.
-        titles: of the blocks, with the keys that each fixes.
-        lines: their labels, with the keys that each fixes.
-        columns: of every block.
-        order_by: column that orders the lines: by rank if its numbers have one, else by value;
-            lines without a value come last, in the order given.
-        families: of the methods, if readers may group the lines by family.
-        sparse: whether lines without any number are left out.
+    Titles of blocks and labels of lines have the keys that each fixes. `order_by` is the column
+    that orders the lines: by rank if its numbers have one, else by value; lines without a value
+    come last, in the order given. `families` are of the methods, if readers may group the lines by
+    family. Lines without any number are left out if `sparse`.
     """
     made = []
     for title, block in titles.items():

@@ -37,14 +37,11 @@ def table(view: View) -> Table:
         return Entry(number_text(number.value if np.isnan(of_device) else of_device, 0))
 
     models = {n: label for n, label in view.settings.models.items() if n in set(seconds["model"])}
-    grid = [
-        column
-        for model in models
-        for column in (
-            Column("Time, ms ↓", {"model": model, "metric": SECONDS}, milliseconds, True),
-            Column("Memory, MB", {"model": model, "metric": "peak_memory_mb"}, megabytes),
-        )
-    ]
+    grid: list[Column] = []
+    for model in models:
+        time, memory = ({"model": model, "metric": name} for name in (SECONDS, "peak_memory_mb"))
+        grid.append(Column("Time, ms ↓", time, milliseconds, ascending=True))
+        grid.append(Column("Memory, MB", memory, megabytes))
     titles, lines = each("dataset", results.datasets), each("method", results.methods)
     made = blocks(results, titles, lines, grid, grid[0], sparse=True)
     selected = [methods[name] for name in SELECTED_METHODS.values() if name in methods]
