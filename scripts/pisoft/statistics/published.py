@@ -1,8 +1,4 @@
-"""The numbers that the paper prints (`config/published.csv`): reading, checking, what they are of.
-
-Xin Huang and Antoni B. Chan: Faithfulness Evaluation for Decoder-only LLM Attributions with
-Controlled Retained Information.
-"""
+"""The numbers that the paper prints (`config/published.csv`): reading, checking, what they are of."""
 
 from __future__ import annotations
 
