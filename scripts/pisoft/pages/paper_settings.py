@@ -13,15 +13,10 @@ PAGE = "docs/reference/paper-settings.md"
 
 def paper_settings_page(job: PublishedJob) -> str:
     """Return the page as Markdown, from the settings of `config/paper.yaml`."""
-    rows = [
-        (
-            f"`{one.key}`",
-            as_text(one.here),
-            as_text(one.setting.paper) if one.setting.where else NOTHING,
-            one.verdict,
-            one.setting.where or NOTHING,
-        )
-        for one in compared_settings(job)
-    ]
+    rows = []
+    for one in compared_settings(job):
+        where = one.setting.where or NOTHING
+        paper = as_text(one.setting.paper) if one.setting.where else NOTHING
+        rows.append((f"`{one.key}`", as_text(one.here), paper, one.verdict, where))
     table = markdown_table(("setting", "`paper.yaml`", "paper", "verdict", "where"), rows)
     return render_markdown("paper_settings.md.jinja", table=table)

@@ -1,4 +1,4 @@
-"""The numbers that the paper prints (`config/published.csv`): reading, checking, what they are of."""
+"""The paper's printed numbers (`config/published.csv`): reading, checking, what they are of."""
 
 from __future__ import annotations
 
