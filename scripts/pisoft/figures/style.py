@@ -57,7 +57,11 @@ _FIXED = {
     "grad_ellm": LineStyle("#D55E00", "*", _SOLID),
 }
 # The benchmark's further methods have the first of the other styles, shown or not.
-_FURTHER = ("attention_rollout", "occlusion", "gradient_shap", "grad_ellm_original")
+_FURTHER = (
+    *("attention_rollout", "occlusion", "gradient_shap", "grad_ellm_original"),
+    *("attn_lrp", "cp_lrp", "gim", "mask_regression", "permutation_shap", "kernel_shap"),
+    *("ifr", "flashtrace", "depass"),
+)
 _OTHER_COLOURS = ("#332288", "#882255", "#117733", "#AA4499", "#999933", "#44AA99", "#661100")
 _OTHER_MARKERS = ("h", "<", ">", "p", "d")
 _OTHER_DASHES = (_DASH_DOTTED, _SOLID, _DASHED)
@@ -74,7 +78,7 @@ def line_styles(methods: Iterable[str]) -> dict[str, LineStyle]:
 
     The benchmark's methods always look the same. Further ones get the free styles in the order
     given, so appending a method changes no other one's. The cycles' lengths share no factor:
-    none of the 105 combinations comes twice, of which the benchmark's methods have four.
+    none of the 105 combinations comes twice, of which the benchmark's methods have the first.
     """
     names = list(methods)
     assigned = dict(_FIXED)
