@@ -2,6 +2,7 @@
 
 import gc
 import weakref
+from dataclasses import replace
 from functools import cache
 
 import pytest
@@ -85,6 +86,15 @@ class TestEveryMethod:
             )
             (alone,) = attribute(name, model, [single])
             torch.testing.assert_close(scores[row], alone[0], rtol=1e-7, atol=1e-10)
+
+    def test_a_contrast_changes_scores_exactly_if_they_have_a_target(self, name, model):
+        sample = samples()[1]
+        plain, one, other = (
+            attribute(name, model, [replace(sample, foil_ids=foils)])[0]
+            for foils in ((), [30], [31])
+        )
+        equal = [torch.equal(plain, one), torch.equal(one, other)]
+        assert equal == [not load_method(name).has_target] * 2
 
     def test_float32_is_close_to_float64(self, name, model):
         single = attribute(name, twins(model.name, torch.float32)[0], samples()[:2])

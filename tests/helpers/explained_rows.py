@@ -44,6 +44,8 @@ def answer(sample_id, label=None, predicted=None, steps=(0,), status="ok"):
         "output_token_texts": [f" t{place}" for place in range(max(steps, default=-1) + 1)],
         "steps": list(steps),
         "target_ids": [1] * len(steps),
+        "runner_up_ids": [],
+        "margins": [],
         "predicted_label": predicted,
         "label": label,
         "correct": None if predicted is None else predicted == label,

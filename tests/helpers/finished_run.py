@@ -271,6 +271,8 @@ def _generation(record: Record) -> dict[str, Any]:
         "output_token_texts": list(record.output),
         "steps": steps,
         "target_ids": steps,
+        "runner_up_ids": [],
+        "margins": [],
         "predicted_label": record.predicted,
         "label": record.label,
         "correct": record.predicted == record.label if answered else None,

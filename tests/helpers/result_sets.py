@@ -94,7 +94,7 @@ def values_of(case: Case) -> dict[str, dict[Any, Any]]:
             "dataset": datasets,
             "metric": (
                 *("accuracy", "greedy_is_label", "too_many_words", "truncated"),
-                *("mean_prompt_tokens", "mean_output_tokens"),
+                *("mean_margin", "mean_prompt_tokens", "mean_output_tokens"),
             ),
         },
         "advantage": {

@@ -225,6 +225,7 @@ def rows_of(kind):
                 {
                     "sample_id": name, "output_ids": [50], "output_text": "Yes",
                     "output_token_texts": ["Yes"], "steps": [0], "target_ids": [50],
+                    "runner_up_ids": [60], "margins": [0.5],
                     "predicted_label": "Yes", "label": "Yes", "correct": True,
                     "greedy_token_id": 50, "greedy_token_text": "x",
                     "greedy_is_label": True, "status": "ok",

@@ -40,6 +40,7 @@ def attribute(
     *,
     generated: Sequence[int] = (),
     target: int | None = None,
+    foil: int | None = None,
     seed: int = 1,
     masked: MaskedLanguageModel | None = None,
     **options: Any,
@@ -52,13 +53,15 @@ def attribute(
         method: name of an attribution method, or a function of token ids and the target's id.
         generated: ids of tokens that follow the prompt and precede the explained one.
         target: id of the explained token; None: the one that the model would generate.
+        foil: id of the token that it is contrasted with: the difference of their logits is
+            explained. A function is not told of it. None: the target alone.
         seed: of methods that draw random numbers.
         masked: see :func:`pisoft.load_masked`, for methods that need one.
         options: options of the method.
 
     Raises:
         BenchmarkError: an unknown method or option, more tokens than the model can read, an id
-            outside its vocabulary, or no token to explain.
+            outside its vocabulary, a foil that is the target, or no token to explain.
     """
     model = load(model)
     (row,) = prompt_rows(model, [prompt])
@@ -75,6 +78,11 @@ def attribute(
         target = _preferred(model, {**row, "input_ids": read}, context.token_budget)
     explained = {"output_ids": [*generated, target], "steps": [len(generated)]}
     answer = {**empty_row(row, OK), **explained, "target_ids": [target]}
+    if foil is not None:
+        model.check_ids([foil], f"method '{method}': option foil")
+        if foil == target:
+            raise BenchmarkError(f"method '{method}': option foil: {foil} is the target itself")
+        answer["foil_ids"] = [foil]
     (scored,) = scored_rows(model, [(row, answer)], scorer)
     if scored["raw_scores"] is None:
         raise BenchmarkError(f"method '{method}': no scores: {STATUSES[scored['status']]}")

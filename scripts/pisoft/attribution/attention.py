@@ -31,6 +31,7 @@ class Attention(AttributionMethod):
     label = "Attention"
     family = "attention"
     reference = "Bahdanau et al. (2015), Neural machine translation by jointly learning to align"
+    has_target = False
     needs_attention = True
     Options = AttentionOptions
     options: AttentionOptions

@@ -22,6 +22,7 @@ class AttentionRollout(AttributionMethod):
     label = "Attention Rollout"
     family = "attention"
     reference = "Abnar and Zuidema (2020), Quantifying attention flow in transformers"
+    has_target = False
     needs_attention = True
 
     def forwards(self, prompt_tokens: float, steps: float) -> float:

@@ -30,7 +30,8 @@ class GradientOptions(MethodOptions):
     attributed_function: AttributedFunction = Field(
         "probability",
         description="The function of the target token that is explained: its probability p, its "
-        "logit, or its `log_odds`, log p/(1 − p).",
+        "logit, or its `log_odds`, log p/(1 − p). With `target: contrastive` it is always a "
+        "difference of logits.",
     )
 
 
@@ -90,6 +91,7 @@ class AttributionMethod(ABC):
     * ``reference``: citation, one line.
     * ``non_negative``: whether raw scores are never below zero.
     * ``seeded``: whether raw scores depend on the seed, unless options change this.
+    * ``has_target``: whether raw scores depend on the token that is explained.
     * ``needs_model``: whether it runs the model; without, its jobs load no weights and hold no GPU.
     * ``needs_attention``: whether it looks into the attention of decoder layers.
     * ``needs_masked_model``: whether the run's masked language model is to be loaded for it.
@@ -106,6 +108,7 @@ class AttributionMethod(ABC):
     reference: ClassVar[str]
     non_negative: ClassVar[bool] = True
     seeded: ClassVar[bool] = False
+    has_target: ClassVar[bool] = True
     needs_model: ClassVar[bool] = True
     needs_attention: ClassVar[bool] = False
     needs_masked_model: ClassVar[bool] = False

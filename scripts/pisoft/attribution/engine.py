@@ -107,8 +107,10 @@ def explained_sample(
         target_ids=generation["target_ids"],
         content_mask=prompt["content_mask"],
         scope=perturbable_positions(prompt, method.context.scope).tolist(),
+        foil_ids=generation.get("foil_ids", ()),
     )
-    model.check_ids([*sample.read_ids, *sample.target_ids], f"sample {sample.sample_id}")
+    ids = [*sample.read_ids, *sample.target_ids, *sample.foil_ids]
+    model.check_ids(ids, f"sample {sample.sample_id}")
     if model.context is not None and _tokens_read(sample) > model.context:
         raise BenchmarkError(
             f"method '{method.name}': sample {sample.sample_id}: prompt and generated tokens, "

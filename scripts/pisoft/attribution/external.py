@@ -28,7 +28,8 @@ from pisoft.store.parquet import OK
 from pisoft.store.schemas import SCHEMAS
 
 Row = dict[str, Any]
-EXPLAINED = ("input_ids", "output_ids", "target_id")  # what the scores of a row are of
+EXPLAINED = ("input_ids", "output_ids", "target_id", "foil_ids")  # what the scores of a row are of
+EXPLAINED_BY_STEP = ("steps", "target_ids", "foil_ids")  # of an answer; the last may be missing
 IN_FULL = pa.field("scores", pa.list_(pa.float64()))  # until they are known to fit float32
 LARGEST_LOSS = 1e-3  # of the range of a row's scores, by rounding to float32
 NEEDED = ("model", "dataset", "sample_id", "step", *EXPLAINED, "scores")
@@ -59,11 +60,14 @@ def rows_to_score(
             "output_ids": generation["output_ids"][:step],
             "target_id": target_id,
             "target_text": target_text(generation, step, target),
+            "foil_ids": foil_ids,
             "scores": None,
         }
         for prompt, generation in zip(prompts, generations, strict=True)
         if generation["status"] == OK
-        for step, target_id in zip(generation["steps"], generation["target_ids"], strict=True)
+        for step, target_id, *foil_ids in zip(
+            *(generation[name] for name in EXPLAINED_BY_STEP if name in generation), strict=True
+        )
     ]
 
 

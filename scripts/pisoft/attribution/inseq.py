@@ -166,12 +166,7 @@ class InseqMethod(AttributionMethod):
         inseq = self._inseq(model)
         with _lent(model):
             return [
-                torch.stack(
-                    [
-                        self._step_scores(inseq, model, sample, step, target)
-                        for step, target in zip(sample.steps, sample.target_ids, strict=True)
-                    ]
-                )
+                torch.stack([self._step_scores(inseq, model, one) for one in sample.apart()])
                 for sample in batch.samples
             ]
 
@@ -208,12 +203,12 @@ class InseqMethod(AttributionMethod):
                 ) from error
 
     def _step_scores(
-        self, inseq: Any, model: LanguageModel, sample: ExplainedSample, step: int, target: int
+        self, inseq: Any, model: LanguageModel, sample: ExplainedSample
     ) -> torch.Tensor:
-        """Return the prompt tokens' scores for one step, (prompt tokens,)."""
+        """Return the prompt tokens' scores for a sample of one step, (prompt tokens,)."""
         from pisoft.models.batching import is_out_of_memory
 
-        ids = [*sample.prompt_ids, *sample.output_ids[:step]]
+        (step,), (target,), ids = sample.steps, sample.target_ids, sample.read_ids
         where = f"{self._where}: sample {sample.sample_id}, step {step}"
         if model.context is not None and len(ids) > model.context:
             raise BenchmarkError(
@@ -224,7 +219,7 @@ class InseqMethod(AttributionMethod):
         try:
             with _seeded(generator, model.device):
                 output = _attribute_ids(
-                    inseq, ids, target, self.options.attributed_function, self.options.arguments
+                    inseq, sample, self.options.attributed_function, self.options.arguments
                 )
         except Exception as error:  # whatever a value in `arguments` leads to
             if is_out_of_memory(error):  # the engine knows what to do
@@ -253,9 +248,9 @@ class InseqMethod(AttributionMethod):
 
 
 def _attribute_ids(
-    inseq: Any, ids: list[int], target: int, function: str, arguments: Mapping[str, Any]
+    inseq: Any, sample: ExplainedSample, function: str, arguments: Mapping[str, Any]
 ) -> Any:
-    """Return Inseq's step output for the token `target` behind `ids`.
+    """Return Inseq's step output for a sample of one step.
 
     The baseline is Inseq's: the unknown token (else padding, else end of sequence) everywhere but
     where the prompt ends a sequence.
@@ -263,8 +258,14 @@ def _attribute_ids(
     import torch
     from inseq.data import BatchEmbedding, BatchEncoding, DecoderOnlyBatch
 
-    input_ids = torch.tensor([ids], device=inseq.model.device)
-    targets = torch.tensor([target], device=inseq.model.device)
+    input_ids = torch.tensor([sample.read_ids], device=inseq.model.device)
+    targets = torch.tensor(sample.target_ids, device=inseq.model.device)
+
+    def contrast(args: Any) -> torch.Tensor:
+        """Return the logit of the target less that of the foil, of every row that Inseq reads."""
+        logits = args.attribution_model.output2logits(args.forward_output)
+        return logits[:, sample.target_ids[0]] - logits[:, sample.foil_ids[0]]
+
     ends = input_ids == inseq.eos_token_id
     baseline_ids = input_ids.where(ends, inseq.tokenizer.unk_token_id)
     tokens, target_tokens = (
@@ -278,7 +279,7 @@ def _attribute_ids(
     output = inseq.attribution_method.filtered_attribute_step(
         batch,
         target_ids=targets[:, None],
-        attributed_fn=inseq.get_attributed_fn(function),
+        attributed_fn=contrast if sample.foil_ids else inseq.get_attributed_fn(function),
         attribution_args=dict(arguments),  # occlusion adds its own
     )
     return inseq.formatter.enrich_step_output(inseq, output, batch, target_tokens, targets)

@@ -147,7 +147,7 @@ class MaskingMethod(ScopedMethod):
                 alone.positions.expand(len(mask), -1) - shared,
                 prefix=model.read_prefix(masked[:1, :shared]),
             )
-            targets = alone.targets.expand(len(mask), -1)
+            targets = alone.targets.expand(len(mask), -1, -1)
             values.append(attributed_values(logits, targets, self.options.attributed_function))
         return torch.cat(values).double().cpu().numpy()
 

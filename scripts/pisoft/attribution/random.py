@@ -24,6 +24,7 @@ class Random(AttributionMethod):
     label = "Random"
     family = "baseline"
     reference = "control baseline"
+    has_target = False
     seeded = True
     needs_model = False
 

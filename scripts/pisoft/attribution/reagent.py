@@ -61,7 +61,8 @@ class Reagent(ScopedMethod):
     limit. Raw scores are the mean, over the probes that met this rule, of softmax importance. If
     none did, it is the mean over all probes, and the step counts as unconverged (where the
     reference code gives NaN). Tokens outside the scope, and special tokens, are never replaced and
-    score 0. With scope `all` this is the published method.
+    score 0. With scope `all` this is the published method. With a foil, the probability is that of
+    the target among the two, σ(l_t − l_foil).
 
     Where a model answers by one of two label words, both are usually among its three best
     predictions whatever is replaced, so that with the paper's settings a probe ends after one step
@@ -209,9 +210,10 @@ class Reagent(ScopedMethod):
                     batch.positions - before,
                     prefix=read_prefix(prefix_ids),
                 )
-                better = logits > logits.gather(-1, batch.targets[..., None])
+                better = logits > logits.gather(-1, batch.targets[..., :1])
                 where = [number for _, number, _ in chosen]
-                values[where] = attributed_values(logits, batch.targets, "probability")[:, 0].cpu()
+                explained = attributed_values(logits, batch.targets, "probability")[:, 0]
+                values[where] = (explained.sigmoid() if singles[0].foil_ids else explained).cpu()
                 among_best[where] = (
                     better.sum(dim=-1)[:, 0] < self.options.stopping_condition_top_k
                 ).cpu()

@@ -62,6 +62,7 @@ class ValueZeroing(AttributionMethod):
     label = "Value Zeroing"
     family = "perturbation"
     reference = "Mohebbi et al. (2023), Quantifying context mixing in transformers"
+    has_target = False
     needs_attention = True
     Options = ValueZeroingOptions
     options: ValueZeroingOptions

@@ -43,7 +43,7 @@ class MethodEntry(Strict):
     options: dict[str, Any] = Field(default_factory=dict)
     """Options of the method; see below."""
     target: Target | None = None
-    """What it explains on datasets of label words; null: the run's `target`."""
+    """What it explains, for methods that have a target; null: the run's `target`."""
 
     @model_validator(mode="after")
     def _computed_or_not(self) -> MethodEntry:
@@ -65,6 +65,7 @@ class MethodClass(Protocol):
     needs_masked_model: bool
     scoped: bool
     modifies_backward: bool
+    has_target: bool
     Options: Any  # a pydantic model
 
 
@@ -101,7 +102,8 @@ def resolve_method(name: str, entry: MethodEntry, load_method: LoadMethod, where
     """Return a method that exists and has the options it is given.
 
     Raises:
-        BenchmarkError: unknown file, or an illegal option; the message begins with `where`.
+        BenchmarkError: unknown file, an illegal option, or a target of a method that has none; the
+            message begins with `where`.
     """
     if entry.source is not None:
         method = Method(label=name, family="external", source=entry.source)
@@ -115,6 +117,11 @@ def resolve_method(name: str, entry: MethodEntry, load_method: LoadMethod, where
     except BenchmarkError as error:
         raise BenchmarkError(f"{where}: {error}") from error
     options = validate(method_class.Options, entry.options, f"{where}: options")
+    if entry.target and not method_class.has_target:
+        raise BenchmarkError(
+            f"{where}: target: '{entry.target}' is not allowed: scores of '{file}' are the same "
+            "for every target"
+        )
     return Method(
         label=entry.label or method_class.label,
         family=entry.family or method_class.family,

@@ -6,7 +6,7 @@ from typing import TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
-from pisoft.config.base import Target
+from pisoft.config.base import Target, TargetToken
 from pisoft.config.cells import Cell, Study
 from pisoft.config.datasets import DatasetEntry
 from pisoft.config.methods import Method
@@ -41,10 +41,15 @@ class Config(BaseModel):
         return {name: source for name, source in every.items() if isinstance(source, kinds)}
 
     def target(self, method: str, dataset: str) -> Target:
-        """Return what a method's scores explain on a dataset; of open text, what is generated."""
-        if self.datasets[dataset].task == "generation":
-            return "generated"
-        return self.evaluated_methods[method].target or self.run_file.target
+        """Return what a method's scores explain on a dataset."""
+        target = self.evaluated_methods[method].target or self.run_file.target
+        return target if target == "contrastive" else self.target_token(method, dataset)
+
+    def target_token(self, method: str, dataset: str) -> TargetToken:
+        """Return which token that is, with a foil or without; of open text, the generated one."""
+        target = self.evaluated_methods[method].target or self.run_file.target
+        is_open = self.datasets[dataset].task == "generation"
+        return "generated" if is_open or target == "generated" else "label"
 
     def cells(self, study: str = "main") -> list[Cell]:
         """Return the cells of a study; none if the run does not have it.

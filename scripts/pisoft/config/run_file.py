@@ -91,9 +91,11 @@ class RunFile(Strict):
     generation: GenerationSettings = Field(default_factory=GenerationSettings)
     """Generation."""
     target: Target = "label"
-    """What scores explain on datasets of label words: the label word that the model prefers over
-    the others (`label`), or the token that it would generate, which need not begin one
-    (`generated`). A method's entry may say otherwise. Of open text, it is the generated token."""
+    """What scores explain. On datasets of label words: the label word that the model prefers over
+    the others (`label`); the token that it would generate, which need not begin one (`generated`);
+    or how far the preferred word's logit is ahead of the strongest other word's (`contrastive`). Of
+    open text: the generated token, or with `contrastive` its logit less that of the second most
+    probable token. A method's entry may say otherwise."""
     evaluation: EvaluationSettings = Field(default_factory=EvaluationSettings)
     """Evaluation."""
     ranking: RankingSettings | None = Field(default_factory=RankingSettings)

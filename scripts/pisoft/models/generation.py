@@ -17,6 +17,8 @@ from pisoft.store.parquet import EMPTY_GENERATION, NONFINITE_LOGITS, OK, TOO_LON
 
 Row = dict[str, Any]
 NoteBudget = Callable[[int], object]  # is told the token budget in force at every batch
+# Ids, and of every step the two best ids and their logits.
+Output = tuple[list[int], list[list[int]], list[list[float]]]
 
 
 def answers_of_block(
@@ -42,7 +44,8 @@ def classify(
     """Yield one `generations` row per prompt: the preferred label word at step 0.
 
     The target is the argmax over the tokens that begin a label word, each word having one or more
-    spellings; whether the unconstrained greedy token is one of them is recorded.
+    spellings; the runner-up is the argmax over those of the other words. Whether the unconstrained
+    greedy token is one of them is recorded.
     """
 
     def answers(batch: Sequence[Row]) -> list[Row]:
@@ -60,12 +63,17 @@ def _classified(prompt: Row, logits: torch.Tensor) -> Row:
     choice = preferred_label(prompt, logits)
     greedy = int(logits.argmax())
     word = prompt["label_words"][choice]
+    words = zip(prompt["label_words"], candidates, strict=True)
+    others = [token for other, token in words if other != word]
+    runner_up = [others[int(logits[others].argmax())]] if others else []
     return {
         **empty_row(prompt, OK),
         "output_ids": [candidates[choice]],
         "output_text": word,
         "steps": [0],
         "target_ids": [candidates[choice]],
+        "runner_up_ids": runner_up,
+        "margins": (logits[candidates[choice]] - logits[runner_up]).tolist(),
         "predicted_label": word,
         "correct": None if prompt["label"] is None else word == prompt["label"],
         "greedy_token_id": greedy,
@@ -88,8 +96,9 @@ def continue_greedily(
 ) -> Iterator[Row]:
     """Yield one `generations` row per prompt: the greedy continuation and its explained steps.
 
-    Steps are 0, interval, 2·interval, …; the end-of-sequence token is not part of the output.
-    Texts are left empty, for the tokenizer to fill.
+    Steps are 0, interval, 2·interval, …; the end-of-sequence token is not part of the output. The
+    runner-up of a step is the second most probable token. Texts are left empty, for the tokenizer
+    to fill.
     """
     stops = _stop_ids(model)
     config = GenerationConfig(
@@ -118,19 +127,23 @@ def continue_greedily(
     yield from _in_batches(model, prompts, token_budget, answers, note_budget, kind)
 
 
-def _continued(prompt: Row, output: list[int] | None, stops: set[int], step_interval: int) -> Row:
-    """Return the row of a prompt with generated ids; None: they are not known."""
+def _continued(prompt: Row, output: Output | None, stops: set[int], step_interval: int) -> Row:
+    """Return the row of a prompt with its output; None: it is not known."""
     if output is None:
         return empty_row(prompt, NONFINITE_LOGITS)
-    ends = [index for index, token in enumerate(output) if token in stops]
-    output = output[: ends[0]] if ends else output
-    steps = list(range(0, len(output), step_interval))
+    ids, best, logits = output
+    ends = [index for index, token in enumerate(ids) if token in stops]
+    ids = ids[: ends[0]] if ends else ids
+    steps = list(range(0, len(ids), step_interval))
     return {
-        **empty_row(prompt, OK if output else EMPTY_GENERATION),
-        "output_ids": output,
+        **empty_row(prompt, OK if ids else EMPTY_GENERATION),
+        "output_ids": ids,
         "steps": steps,
-        "target_ids": [output[step] for step in steps],
-        "greedy_token_id": output[0] if output else None,
+        "target_ids": [ids[step] for step in steps],
+        # Of equal logits, the first of the two best need not be the one that was taken.
+        "runner_up_ids": [next(one for one in best[step] if one != ids[step]) for step in steps],
+        "margins": [logits[step][0] - logits[step][1] for step in steps],
+        "greedy_token_id": ids[0] if ids else None,
     }
 
 
@@ -143,6 +156,8 @@ def empty_row(prompt: Row, status: str) -> Row:
         "output_token_texts": [],
         "steps": [],
         "target_ids": [],
+        "runner_up_ids": [],
+        "margins": [],
         "predicted_label": None,
         "label": prompt["label"],
         "correct": None,
@@ -199,8 +214,8 @@ def _next_token_logits(model: LanguageModel, rows: Sequence[Sequence[int]]) -> t
 @torch.inference_mode()
 def _generate(
     model: LanguageModel, prompts: Sequence[Row], config: GenerationConfig
-) -> list[list[int] | None]:
-    """Return generated ids, up to and including stop tokens and padding behind them.
+) -> list[Output | None]:
+    """Return what is generated, up to and including stop tokens and padding behind them.
 
     None where a logit that a token was chosen by is not finite.
     """
@@ -209,27 +224,32 @@ def _generate(
     pad = [width - len(row) for row in rows]
     ids = [[config.pad_token_id] * n + list(row) for n, row in zip(pad, rows, strict=True)]
     mask = [[0] * n + [1] * len(row) for n, row in zip(pad, rows, strict=True)]
-    finite = _Finite(len(rows), model.device)
+    watch = _Watch(len(rows), model.device)
     output = model.network.generate(
         input_ids=torch.tensor(ids, device=model.device),
         attention_mask=torch.tensor(mask, device=model.device),
         generation_config=config,
-        logits_processor=LogitsProcessorList([finite]),
+        logits_processor=LogitsProcessorList([watch]),
     )
-    return [
-        ids if known else None
-        for ids, known in zip(output[:, width:].tolist(), finite.rows.tolist(), strict=True)
-    ]
+    logits, best = (torch.stack(steps, dim=1).tolist() for steps in zip(*watch.best, strict=True))
+    generated = zip(output[:, width:].tolist(), best, logits, strict=True)
+    finite = watch.finite.tolist()
+    return [row if known else None for row, known in zip(generated, finite, strict=True)]
 
 
-class _Finite(LogitsProcessor):
-    """Notes the rows whose logits were finite at every step; padding after an end counts."""
+class _Watch(LogitsProcessor):
+    """Notes the two best tokens of every step, and which rows had finite logits at all steps.
+
+    Padding after an end counts.
+    """
 
     def __init__(self, rows: int, device: torch.device) -> None:
-        self.rows = torch.ones(rows, dtype=torch.bool, device=device)
+        self.finite = torch.ones(rows, dtype=torch.bool, device=device)
+        self.best: list[Sequence[torch.Tensor]] = []  # logits and ids, (rows, 2)
 
     def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
-        self.rows &= scores.isfinite().all(dim=-1)
+        self.finite &= scores.isfinite().all(dim=-1)
+        self.best.append(scores.topk(2))
         return scores
 
 

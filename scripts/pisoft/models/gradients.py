@@ -21,13 +21,22 @@ from pisoft.models.precision import at_least_float32
 def attributed_values(
     logits: torch.Tensor, targets: torch.Tensor, function: AttributedFunction
 ) -> torch.Tensor:
-    """Return the scalar that is explained, (B, S), from logits (B, S, V) and targets (B, S)."""
-    at = targets[..., None]
-    values = logits.softmax(dim=-1) if function == "probability" else logits
-    of_target = values.gather(-1, at).squeeze(-1)
+    """Return the scalar that is explained, (B, S), from logits (B, S, V).
+
+    Args:
+        logits: of every token at every step.
+        targets: ids (B, S, 1); or (B, S, 2) with foils, where it is the logit of the target less
+            that of the foil, whatever the function (Yin and Neubig, 2022).
+        function: of the target.
+    """
+    contrasted = targets.shape[-1] == 2
+    values = logits.softmax(dim=-1) if function == "probability" and not contrasted else logits
+    target, *foil = values.gather(-1, targets).unbind(-1)
+    if foil:
+        return target - foil[0]
     if function == "log_odds":  # keeps its digits where the probability is near 1
-        return of_target - logits.scatter(-1, at, -torch.inf).logsumexp(dim=-1)
-    return of_target
+        return target - logits.scatter(-1, targets, -torch.inf).logsumexp(dim=-1)
+    return target
 
 
 def embedding_gradients(
@@ -98,7 +107,7 @@ def _step_gradients(
     function: AttributedFunction,
     **options: Any,
 ) -> Iterator[torch.Tensor]:
-    """Yield gradients (B, T, d) of the values at each step's position and target, (B, S)."""
+    """Yield gradients (B, T, d) of the values at each step's position and target."""
     embeddings = embeddings.detach().requires_grad_(True)
     logits = model.next_token_logits(embeddings, positions, **options)
     values = attributed_values(logits, targets, function)

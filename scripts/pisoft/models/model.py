@@ -33,8 +33,9 @@ class ExplainedSample:
     """One prompt, what the model generated, and the steps to be explained.
 
     Step t explains the target token at the position that has read the prompt and the first t
-    generated tokens. Which prompt tokens come from the record, ``content_mask``, may be unknown.
-    ``scope`` holds the prompt positions that are evaluated, increasing; None: all of them.
+    generated tokens; with ``foil_ids``, how far its logit is ahead of the foil's. Which prompt
+    tokens come from the record, ``content_mask``, may be unknown. ``scope`` holds the prompt
+    positions that are evaluated, increasing; None: all of them.
     """
 
     sample_id: str
@@ -44,6 +45,7 @@ class ExplainedSample:
     target_ids: Sequence[int]
     content_mask: Sequence[bool] | None = None
     scope: Sequence[int] | None = None
+    foil_ids: Sequence[int] = ()  # one per step, or none
 
     @property
     def in_scope(self) -> list[int]:
@@ -61,10 +63,15 @@ class ExplainedSample:
         Args:
             kind: of a number of tokens.
         """
-        pairs = zip(self.steps, self.target_ids, strict=True)
-        groups = groupby(pairs, key=lambda pair: kind(len(self.prompt_ids) + pair[0]))
-        parts = (tuple(zip(*of_kind, strict=True)) for _, of_kind in groups)
-        return [replace(self, steps=steps, target_ids=targets) for steps, targets in parts]
+        by_step = zip(
+            *(of for of in (self.steps, self.target_ids, self.foil_ids) if of), strict=True
+        )
+        groups = groupby(by_step, key=lambda of_step: kind(len(self.prompt_ids) + of_step[0]))
+        parts = (zip(*of_kind, strict=True) for _, of_kind in groups)
+        return [
+            replace(self, steps=steps, target_ids=targets, foil_ids=foils[0] if foils else ())
+            for steps, targets, *foils in parts
+        ]
 
 
 @dataclass(frozen=True)
@@ -90,8 +97,10 @@ class Batch:
 
     @cached_property
     def targets(self) -> torch.Tensor:
-        """Target id of every step (B, S); missing steps repeat the first one."""
-        return self._by_step([list(sample.target_ids) for sample in self.samples])
+        """Target id of every step (B, S, 1), or with foils both ids (B, S, 2); as positions."""
+        columns = ("target_ids", "foil_ids") if self.samples[0].foil_ids else ("target_ids",)
+        ids = [[list(getattr(one, name)) for one in self.samples] for name in columns]
+        return torch.stack([self._by_step(column) for column in ids], dim=-1)
 
     @cached_property
     def prompt_mask(self) -> torch.Tensor:

@@ -26,8 +26,9 @@ def summaries(files: Files, settings: RunJob) -> dict[str, Summary]:
     Numbers are over the ok samples: `truncated` counts shortened prompts, `accuracy` is the
     share of correct preferred labels among samples with a known label, and `greedy_is_label` the
     share whose unconstrained greedy token is a label word. Both shares have Wilson's 95 % interval,
-    and no value for open generation. `too_many_words` counts records that are too long to be
-    samples; its n is of all records.
+    and no value for open generation. `mean_margin` is by how much the logit of the answer exceeds
+    that of the runner-up, mean over the steps of a sample and over samples. `too_many_words` counts
+    records that are too long to be samples; its n is of all records.
     """
     prompts, generations = files["prompts"], files["generations"]
     if len(prompts) != len(generations):
@@ -49,6 +50,7 @@ def _rows(prompts: Path, generations: Path, records: Path) -> Iterator[dict[str,
     measured = {
         "accuracy": [answer["correct"] for _, answer in ok],
         "greedy_is_label": [answer["greedy_is_label"] for _, answer in ok],
+        "mean_margin": [fmean(answer["margins"]) for _, answer in ok if answer["margins"]],
         "truncated": [prompt["truncated"] for prompt, _ in ok],
         "mean_prompt_tokens": [len(prompt["input_ids"]) for prompt, _ in ok],
         "mean_output_tokens": [len(answer["output_ids"]) for _, answer in ok],

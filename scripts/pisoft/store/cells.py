@@ -61,11 +61,12 @@ def read_generations(
     """Read the `generations` rows of prompts, in their order.
 
     Where the answer is a label word and the target `generated`, `target_ids` has the token that the
-    model would generate in place of the label word's.
+    model would generate in place of the label word's. Where the target is `contrastive`, there is
+    `foil_ids`, the runner-up of each step.
 
     Raises:
         BenchmarkError: an unreadable file, one that lacks a sample or has another, or a step,
-            target or label that does not fit or is not there.
+            target, runner-up or label that does not fit or is not there.
     """
     by_sample = _rows_by_sample(path, "generations", prompts_path, prompts)
     for prompt in prompts:
@@ -77,6 +78,10 @@ def read_generations(
             if answer["greedy_token_id"] is None:
                 _refuse(path, prompt["sample_id"], "has a label word, but no 'greedy_token_id'")
             answer["target_ids"] = [answer["greedy_token_id"]]
+        if target == "contrastive":
+            answer["foil_ids"] = answer["runner_up_ids"]
+            if len(answer["foil_ids"]) != len(answer["steps"]):
+                _refuse(path, prompt["sample_id"], "has no runner-up to contrast the target with")
     return [rows[0] for rows in by_sample.values()]
 
 
@@ -183,6 +188,12 @@ def _check_generation(path: Path, row: Row, prompt: Row) -> None:
         _refuse(path, sample, f"has steps {steps}, but {len(output)} generated tokens")
     if row["target_ids"] != [output[step] for step in steps]:
         _refuse(path, sample, f"targets {row['target_ids']} are not the tokens at steps {steps}")
+    for name in ("runner_up_ids", "margins"):
+        if len(row[name]) not in (0, len(steps)):
+            _refuse(path, sample, f"'{name}' has {len(row[name])} values for {len(steps)} steps")
+    for step, *pair in zip(steps, row["target_ids"], row["runner_up_ids"], strict=False):
+        if len(set(pair)) == 1:
+            _refuse(path, sample, f"the runner-up at step {step} is the target, token {pair[0]}")
     predicted = row["predicted_label"]
     if predicted is not None and predicted not in prompt["label_words"]:
         allowed = ", ".join(dict.fromkeys(prompt["label_words"])) or "none"

@@ -160,6 +160,9 @@ FILES: dict[str, File] = {
             Column("steps", _TOKENS, "explained steps, 0 = first generated token"),
             # With `target: generated`, scores explain `greedy_token_id` in place of a label word.
             Column("target_ids", _TOKENS, "generated token of each explained step"),
+            # With `target: contrastive`, scores explain the margin. One label word has no other.
+            Column("runner_up_ids", _TOKENS, "second most probable token, or other label word"),
+            Column("margins", _FLOATS, "logit of the target less that of the runner-up"),
             _optional("predicted_label", _TEXT, "label word that the model prefers"),
             _LABEL,
             _optional("correct", _TRUTH, "whether it is the record's"),
@@ -183,6 +186,7 @@ FILES: dict[str, File] = {
             Column("output_ids", _TOKENS, "generated tokens before the step, which get none"),
             Column("target_id", _WHOLE, "token that the scores explain, by `target` of the run"),
             _optional("target_text", _TEXT, "what it says; null: not known"),
+            Column("foil_ids", _TOKENS, "`target: contrastive`: the token it is contrasted with"),
             _optional("scores", _FLOATS, "one per prompt token; null: still to be made"),
         ),
     ),

@@ -20,6 +20,7 @@ def of_records(number: Number) -> Entry:
 COLUMNS = (
     Column("Accuracy ↑", {"metric": "accuracy"}, with_interval),
     Column("Greedy is label", {"metric": "greedy_is_label"}, with_interval),
+    Column("Margin", {"metric": "mean_margin"}, plain(2)),
     Column("Too long", {"metric": TOO_MANY_WORDS}, of_records),
     Column("Truncated", {"metric": "truncated"}, plain(0)),
     Column("Prompt tokens", {"metric": "mean_prompt_tokens"}, plain(1)),

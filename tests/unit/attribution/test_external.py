@@ -82,26 +82,30 @@ def test_what_there_is_to_score_is_every_explained_step_of_samples_that_did_not_
     assert rows[1] == {
         **{name: PROMPTS[0][name] for name in ("input_ids", "token_texts", "content_mask")},
         "model": MODEL, "dataset": DATASET, "sample_id": "a", "step": 2, "output_ids": [7, 8],
-        "target_id": 9, "target_text": " t2", "scores": None,
+        "target_id": 9, "target_text": " t2", "foil_ids": [], "scores": None,
     }  # fmt: skip
 
 
 def test_the_target_says_which_token_is_scored_and_scores_of_another_are_refused(tmp_path):
     word = answer("a", "Yes", "Yes") | {
         "output_ids": [50], "target_ids": [50], "output_token_texts": ["Yes"],
-        "greedy_token_id": 9, "greedy_token_text": " Sure",
+        "greedy_token_id": 9, "greedy_token_text": " Sure", "runner_up_ids": [60], "margins": [1.0],
     }  # fmt: skip
-    prompts = [PROMPTS[0] | {"label": "Yes", "label_words": ["Yes"], "label_token_ids": [50]}]
+    words = {"label_words": ["Yes", "No"], "label_token_ids": [50, 60]}
+    prompts = [PROMPTS[0] | {"label": "Yes"} | words]
     found = {}
-    for target in ("label", "generated"):
+    for target in ("label", "generated", "contrastive"):
         cell = Cell(tmp_path / target, prompts, [word], target)
         found[target] = cell.export()
         (row,) = read_rows(cell.exported, "to_score")
-        expected = {"label": (50, "Yes"), "generated": (9, " Sure")}[target]
-        assert (row["target_id"], row["target_text"]) == expected
-    with pytest.raises(BenchmarkError, match=r"wrong target_id: .* 50, expected 9"):
+        token = (9, " Sure") if target == "generated" else (50, "Yes")
+        assert (row["target_id"], row["target_text"]) == token
+        assert row["foil_ids"] == ([60] if target == "contrastive" else [])
+    with pytest.raises(BenchmarkError, match=r"wrong target_id: .* 9, expected 50"):
+        cell.import_(found["generated"])
+    with pytest.raises(BenchmarkError, match=r"wrong foil_ids: .* is nothing, expected 60"):
         cell.import_(found["label"])
-    assert cell.import_(found["generated"])[0]["status"] == "ok"
+    assert cell.import_(found["contrastive"])[0]["status"] == "ok"
 
 
 def test_scores_are_imported_in_the_order_of_the_samples_whatever_the_file_s(cell):
@@ -283,6 +287,7 @@ def test_types_of_other_writers_are_read(cell):
             "input_ids": pa.array(rows["input_ids"], pa.large_list(pa.int64())),
             "output_ids": pa.array(rows["output_ids"], pa.list_(pa.int64())),
             "target_id": pa.array(rows["target_id"], pa.int64()),
+            "foil_ids": pa.array(rows["foil_ids"], pa.list_(pa.int64())),
             "scores": pa.array([[1, 2, 3, 4]], pa.list_(pa.int64(), 4)),
         }
     )

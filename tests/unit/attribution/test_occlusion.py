@@ -1,5 +1,7 @@
 """Occlusion against brute force: one forward per token, in float64."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 
@@ -36,6 +38,17 @@ def test_occlusion_equals_leaving_out_one_token_at_a_time(shape, baseline):
                 occluded[token] = absent
                 drop = probability(clean) - probability(occluded)
                 torch.testing.assert_close(scores[row, token], drop, **EXACT)
+
+
+def test_a_contrast_is_the_drop_of_the_targets_logit_less_that_of_the_foils():
+    model = twins("llama-gqa")[0]
+    foils = [replace(one, foil_ids=one.target_ids[::-1]) for one in samples()[:1]]
+    options = {"attributed_function": "logit", "signed": True}
+    (contrast,) = attribute("occlusion", model, foils, signed=True)
+    (target,) = attribute("occlusion", model, samples()[:1], **options)
+    turned = [replace(one, target_ids=one.foil_ids, foil_ids=()) for one in foils]
+    (foil,) = attribute("occlusion", model, turned, **options)
+    torch.testing.assert_close(contrast, target - foil, **EXACT)
 
 
 def test_end_of_sequence_tokens_are_their_own_reference():

@@ -1,6 +1,7 @@
 """Gradients, their integrals and means, DeepLIFT and rollout against independent computations."""
 
 import copy
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,14 +10,18 @@ from captum.attr import DeepLift, IntegratedGradients
 from captum.attr._core.deep_lift import SUPPORTED_NON_LINEAR
 
 from helpers.attributions import attribute, build
+from helpers.families import network
 from helpers.quick_cases import each_value_quick
 from helpers.random_models import EAGER, SHAPES, VOCABULARY, samples, twins
 from helpers.tiny_tokenizers import numbered_tokenizer
 from pisoft.attribution.deeplift import RESCALED
 from pisoft.errors import BenchmarkError
+from pisoft.models.attention import ATTENTION_NAME
+from pisoft.models.gradients import embedding_gradients
 from pisoft.models.model import Batch, LanguageModel
 from pisoft.seeds import keyed_generator
 
+FOIL = 33
 REDUCE = {
     "saliency": lambda embeddings, gradients: gradients.norm(dim=-1),
     "input_x_gradient": lambda embeddings, gradients: (embeddings * gradients).norm(dim=-1),
@@ -36,17 +41,38 @@ def explained(plain, function="probability"):
 
             def value(embeddings, target=target):
                 logits = plain(inputs_embeds=embeddings).logits[:, -1]
+                if function == "contrast":
+                    return logits[:, target] - logits[:, FOIL]
                 return (logits if function == "logit" else logits.softmax(dim=-1))[:, target]
 
             yield index, row, len(sample.prompt_ids), table[ids], baseline, value
 
 
-@pytest.mark.parametrize("function", ["probability", "logit"])
+def contrasted():
+    """Return the samples, each step contrasted with one token."""
+    return [replace(one, foil_ids=[FOIL] * len(one.steps)) for one in samples()]
+
+
+def test_the_gradient_of_a_contrast_is_the_difference_of_two_gradients():
+    model = LanguageModel(network("GPT-2", ATTENTION_NAME), "float64, norms as well")
+    foils = [replace(one, target_ids=one.foil_ids, foil_ids=()) for one in contrasted()]
+    of_contrast, of_target, of_foil = (
+        list(embedding_gradients(model, Batch(chosen, model.device), "logit"))
+        for chosen in (contrasted(), samples(), foils)
+    )
+    for contrast, target, foil in zip(of_contrast, of_target, of_foil, strict=True):
+        torch.testing.assert_close(contrast, target - foil, rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("function", ["probability", "logit", "contrast"])
 @pytest.mark.parametrize("method", REDUCE)
 @pytest.mark.parametrize("shape", SHAPES)
 def test_gradients_equal_autograd_step_by_step(shape, method, function):
     model, plain = twins(shape)
-    found = attribute(method, model, samples(), attributed_function=function)
+    if function == "contrast":
+        found = attribute(method, model, contrasted())
+    else:
+        found = attribute(method, model, samples(), attributed_function=function)
     for index, row, prompt, x, _, value in explained(plain, function):
         inputs = x.clone().requires_grad_(True)
         (gradients,) = torch.autograd.grad(value(inputs[None]).sum(), inputs)
@@ -55,13 +81,17 @@ def test_gradients_equal_autograd_step_by_step(shape, method, function):
 
 
 @pytest.mark.parametrize(
-    ("shape", "options"), each_value_quick(SHAPES, [{}, {"internal_batch_size": 3}, {"steps": 5}])
+    ("shape", "options"),
+    each_value_quick(SHAPES, [{}, {"internal_batch_size": 3}, {"contrast": True}]),
 )
 def test_integrated_gradients_equal_captums(shape, options):
     model, plain = twins(shape)
-    found = attribute("integrated_gradients", model, samples(), **options)
-    for index, row, prompt, x, baseline, probability in explained(plain):
-        expected = IntegratedGradients(probability).attribute(
+    contrast = options.pop("contrast", False)
+    chosen = contrasted() if contrast else samples()
+    found = attribute("integrated_gradients", model, chosen, **options)
+    of = explained(plain, "contrast" if contrast else "probability")
+    for index, row, prompt, x, baseline, value in of:
+        expected = IntegratedGradients(value).attribute(
             x[None], baseline[None], n_steps=options.get("steps", 16), method="gausslegendre"
         )
         torch.testing.assert_close(
@@ -102,7 +132,7 @@ def test_the_integral_is_complete():
     x = model.embed(batch.input_ids)
     ends = [
         model.logits_at(model.hidden_states(end), batch.positions).softmax(-1)[
-            0, 0, batch.targets[0, 0]
+            0, 0, batch.targets[0, 0, 0]
         ]
         for end in (x, baseline)
     ]

@@ -23,19 +23,20 @@ from pisoft.seeds import keyed_generator
 KEEP, TOP_K, RATIO, LIMIT = 3, 3, 0.25, 32
 
 
-def one_forward(plain, ids, target):
-    """Return the target's probability and its rank."""
+def one_forward(plain, ids, target, foil=None):
+    """Return the target's probability, or that among it and a foil, and its rank."""
     with torch.no_grad():
         row = plain(torch.tensor([ids])).logits[0, -1].double().softmax(-1)
-    return float(row[target]), int((row > row[target]).sum())
+    share = row[target] / (1 if foil is None else row[target] + row[foil])
+    return float(share), int((row > row[target]).sum())
 
 
-def plain_probe(plain, ids, output, target, candidates, probabilities, generator, scope):
+def plain_probe(plain, ids, output, targets, candidates, probabilities, generator, scope):
     """Follow one probe of the published algorithm, one forward at a time."""
     count = len(ids)
     replaceable = np.array([i in scope and (candidates[i] != ids[i]).all() for i in range(count)])
     importance = generator.random(count)
-    clean, _ = one_forward(plain, [*ids, *output], target)
+    clean, _ = one_forward(plain, [*ids, *output], *targets)
 
     def replaced(mask):
         draws = generator.random(count)
@@ -47,14 +48,14 @@ def plain_probe(plain, ids, output, target, candidates, probabilities, generator
 
     for _ in range(LIMIT):
         mask = (generator.random(count) < RATIO) & replaceable
-        value, _ = one_forward(plain, replaced(mask), target)
+        value, _ = one_forward(plain, replaced(mask), *targets)
         change = logit((clean - value + 1) / 2)
         importance = importance + np.where(mask, change, -change)
         shares = np.zeros(count)
         shares[replaceable] = softmax(importance[replaceable])
         kept = np.argsort(-shares, kind="stable")[:KEEP]
         mask = replaceable & ~np.isin(np.arange(count), kept)
-        if one_forward(plain, replaced(mask), target)[1] < TOP_K:
+        if one_forward(plain, replaced(mask), *targets)[1] < TOP_K:
             return shares, True
     return shares, False
 
@@ -70,8 +71,9 @@ def test_batched_probes_equal_a_plain_loop(shape, scope):
         chosen = [replace(one, scope=scope) for one in chosen if len(one.prompt_ids) > scope[-1]]
         alike = [*chosen[0].prompt_ids[:5], 31, 17, 50, 8]
         chosen.append(ExplainedSample("alike", alike, [11], [0], [11], scope=scope))
-    found = attribute("reagent", model, chosen)
-    for sample, scores in zip(chosen, found, strict=True):
+    contrast = replace(chosen[0], foil_ids=[33, 34][: len(chosen[0].steps)])
+    found = [*attribute("reagent", model, chosen), *attribute("reagent", model, [contrast])]
+    for sample, scores in zip([*chosen, contrast], found, strict=True):
         candidates, probabilities = (
             tensor.double().numpy()
             for tensor in replacements(masked, model.tokenizer, sample.prompt_ids, 10, 64)
@@ -82,7 +84,7 @@ def test_batched_probes_equal_a_plain_loop(shape, scope):
                     plain,
                     list(sample.prompt_ids),
                     list(sample.output_ids[:step]),
-                    target,
+                    (target, *sample.foil_ids[row : row + 1]),
                     candidates,
                     probabilities,
                     keyed_generator(1, "reagent", sample.sample_id, step, number),

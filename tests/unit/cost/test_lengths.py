@@ -44,6 +44,8 @@ def answer_row(sample_id, output, steps, status="ok"):
         "output_token_texts": ["x"] * output,
         "steps": steps,
         "target_ids": steps,
+        "runner_up_ids": [],
+        "margins": [],
         "predicted_label": None,
         "label": None,
         "correct": None,

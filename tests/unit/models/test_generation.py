@@ -39,6 +39,9 @@ def test_the_target_is_the_preferred_label_word(shape):
         assert row["target_ids"] == row["output_ids"] == [50 if word == "Yes" else 60]
         assert row["steps"] == [0]
         assert row["correct"] == (None if prompt["label"] is None else word == prompt["label"])
+        other = 60 if word == "Yes" else 50
+        assert row["runner_up_ids"] == [other]
+        assert row["margins"] == pytest.approx([abs(logits[50] - logits[60]).item()], rel=1e-5)
         assert row["greedy_token_id"] == int(logits.argmax())
         assert row["greedy_is_label"] == (int(logits.argmax()) in (50, 60))
 
@@ -52,6 +55,13 @@ def test_continuations_equal_plain_greedy_decoding(shape):
         assert row["output_ids"] == greedy(plain, prompt["input_ids"], 9)
         assert row["steps"] == list(range(0, len(row["output_ids"]), 4))
         assert row["target_ids"] == row["output_ids"][::4]
+        for step, other, margin in zip(
+            row["steps"], row["runner_up_ids"], row["margins"], strict=True
+        ):
+            read = [*prompt["input_ids"], *row["output_ids"][:step]]
+            (first, second), best = plain(torch.tensor([read])).logits[0, -1].topk(2)
+            assert best.tolist() == [row["output_ids"][step], other]
+            assert margin == pytest.approx((first - second).item(), rel=1e-4, abs=1e-5)
 
 
 def test_the_best_spelling_of_a_word_speaks_for_it():
@@ -62,6 +72,8 @@ def test_the_best_spelling_of_a_word_speaks_for_it():
         logits = plain(torch.tensor([prompt["input_ids"]])).logits[0, -1]
         best = max([50, 60, 51], key=lambda token: logits[token])
         assert row["target_ids"] == [best]
+        other = max([50, 51], key=lambda token: logits[token]) if best == 60 else 60
+        assert row["runner_up_ids"] == [other], "of the other word, not another spelling"
         assert row["predicted_label"] == ("No" if best == 60 else "Yes")
 
 
@@ -80,7 +92,7 @@ def test_an_empty_continuation_has_a_status():
     model.network.generation_config.eos_token_id = stop
     (row,) = continue_greedily(model, PROMPTS[:1], 1000, 9, 2)
     assert row["status"] == "empty_generation"
-    assert row["steps"] == row["target_ids"] == row["output_ids"] == []
+    assert row["steps"] == row["target_ids"] == row["output_ids"] == row["margins"] == []
 
 
 def test_the_budget_in_force_is_noted_and_a_prompt_that_never_fits_is_an_empty_row(

@@ -15,22 +15,24 @@ RECORDS = ("ok", "too_many_words", "empty_record", "too_many_words")
 
 
 def write_answers(folder, rows, dataset="sst2"):
-    """Write both files for rows of (id, status, tokens, truncated, correct, greedy)."""
+    """Write both files for rows of (id, status, tokens, truncated, correct, greedy, margins)."""
     kinds = ("prompts", "generations")
     prompts, generations = (folder / kind / "llama" / f"{dataset}.parquet" for kind in kinds)
     record = {"fields": {}, "label": None, "answer": None, "evidence": None, "cluster": None}
     records = [record | {"sample_id": str(i), "status": status} for i, status in enumerate(RECORDS)]
     write_rows(folder / f"{dataset}.parquet", "datasets", records, {})
     asked = {"evidence_mask": None, "prompt_text": "", "label": None, "label_words": []}
-    answered = {"output_text": "", "output_token_texts": [], "steps": [0], "target_ids": [1]}
+    answered = {"output_text": "", "output_token_texts": [], "runner_up_ids": []}
     answered |= dict.fromkeys(("predicted_label", "label", "greedy_token_id", "greedy_token_text"))
     written = {prompts: [], generations: []}
-    for name, status, n, cut, correct, greedy in rows:
+    for name, status, n, cut, correct, greedy, *margins in rows:
         masks = dict.fromkeys(("content_mask", "user_mask", "bos_mask"), [True] * n)
         tokens = {"input_ids": [1] * n, "token_texts": ["x"] * n, "label_token_ids": []}
         both = {"sample_id": name, "status": status}
         written[prompts].append(asked | both | masks | tokens | {"truncated": cut})
+        steps = list(range(len(margins))) or [0]
         facts = {"output_ids": [1, 2], "correct": correct, "greedy_is_label": greedy}
+        facts |= {"steps": steps, "target_ids": [1, 2][: len(steps)], "margins": margins}
         written[generations].append(answered | both | facts)
     for kind, path in zip(kinds, written, strict=True):
         write_rows(path, kind, written[path], {})
@@ -41,8 +43,8 @@ def test_accuracy_is_over_ok_samples(tmp_path):
     files = write_answers(
         tmp_path,
         [
-            ("a", "ok", 10, False, True, True),
-            ("b", "ok", 20, True, False, True),
+            ("a", "ok", 10, False, True, True, 1.0, 4.0),
+            ("b", "ok", 20, True, False, True, 0.5),
             ("c", "ok", 60, True, True, False),
             ("d", "prompt_too_long", 999, True, None, None),
         ],
@@ -53,10 +55,13 @@ def test_accuracy_is_over_ok_samples(tmp_path):
     assert rows["value"].to_dict() == {
         "accuracy": pytest.approx(2 / 3),
         "greedy_is_label": pytest.approx(2 / 3),
+        "mean_margin": 1.5,
         "truncated": 2,
         "mean_prompt_tokens": 30,
         "mean_output_tokens": 2,
     }
+    assert rows.loc["mean_margin", ["value", "n"]].tolist() == [1.5, 2], "c has no runner-up"
+    rows = rows.drop("mean_margin")
     assert (rows[["n", "n_failed"]] == [3, 1]).all(axis=None)
     for share in ("accuracy", "greedy_is_label"):
         assert rows.loc[share, ["low", "high"]].tolist() == pytest.approx(wilson(2 / 3, 3))

@@ -55,6 +55,23 @@ def test_the_target_is_the_generated_token_in_place_of_a_label_word(tmp_path):
         targets("generated", word | {"greedy_token_id": None})
 
 
+def test_a_contrast_is_with_the_runner_up_of_every_step(tmp_path):
+    rows = copy.deepcopy(ROWS)
+    rows["generations"][0] |= {"runner_up_ids": [4], "margins": [0.5]}
+    paths = (tmp_path / "generations.parquet", tmp_path / "prompts.parquet")
+
+    def foils(target):
+        read(tmp_path, rows)
+        of_target = read_generations(*paths, ROWS["prompts"], target)
+        return [(row["target_ids"], row.get("foil_ids")) for row in of_target]
+
+    with pytest.raises(BenchmarkError, match="'b': has no runner-up to contrast the target with"):
+        foils("contrastive")
+    rows["generations"][1] |= {"runner_up_ids": [5, 6], "margins": [0.5, 2.0]}
+    assert foils("contrastive") == [([1], [4]), ([1, 1], [5, 6])]
+    assert foils("label") == [([1], None), ([1, 1], None)]
+
+
 def test_failed_samples_belong_together_too(tmp_path):
     failed = {"status": "empty_record"}
     none = {"output_ids": [], "output_token_texts": [], "steps": [], "target_ids": []}
@@ -82,6 +99,10 @@ DAMAGES = {
     "a step below 0": ("generations", 1, {"steps": [-1, 2]}, r"steps \[-1, 2\], but 3"),
     "a step twice": ("generations", 1, {"steps": [2, 2]}, "steps must increase"),
     "target -5": ("generations", 0, {"target_ids": [-5]}, r"targets \[-5\] are not the tokens"),
+    "a runner-up that is the target": (
+        "generations", 0, {"runner_up_ids": [1]}, "the runner-up at step 0 is the target, token 1",
+    ),
+    "a margin too few": ("generations", 1, {"margins": [1.0]}, "'margins' has 1 values for 2 st"),
     "another label": ("generations", 0, {"label": "Bad"}, "label 'Bad', its prompt 'Good'"),
     "a prediction that no word has": (
         "generations", 0, {"predicted_label": "Maybe"}, "'Maybe' is none of: Good, Bad",

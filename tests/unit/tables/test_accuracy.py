@@ -11,6 +11,7 @@ MODELS, DATASETS = {"llama": "Llama", "mistral": "Mistral"}, {"sst2": "SST2", "i
 VALUES = {
     "accuracy": 0.9375,
     "greedy_is_label": 0.5,
+    "mean_margin": 1.25,
     "too_many_words": 232,
     "truncated": 1,
     "mean_prompt_tokens": 41.25,
@@ -33,7 +34,7 @@ def test_shares_have_intervals_and_open_generation_has_none():
     frames = {"accuracy": summary_table("accuracy", [rows]).to_pandas()}
     made = table(view(frames, {}, models=MODELS, datasets=DATASETS))
     (sst2, imdb), missing = (block.rows for block in made.blocks)
-    expected = ["0.94", "0.50", "232 of 98", "1", "41.2", "1.0", "98", "2"]
+    expected = ["0.94", "0.50", "1.25", "232 of 98", "1", "41.2", "1.0", "98", "2"]
     assert [entry.text for entry in sst2.entries] == expected
     assert [entry.text for entry in imdb.entries] == [NOTHING, NOTHING, *expected[2:]]
     assert [entry.interval for entry in sst2.entries[:3]] == ["[.25, .75]"] * 2 + [None]

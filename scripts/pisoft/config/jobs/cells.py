@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from pisoft.config.base import Ablation, Protocol, Scope, ScoresOf, Target, Task
+from pisoft.config.base import Ablation, Protocol, Scope, ScoresOf, Target, TargetToken, Task
 from pisoft.config.evaluation import (
     DrawSettings,
     RankingSettings,
@@ -126,7 +126,10 @@ class EvaluateJob(CellSettings):
     compile: Annotated[bool, At("models.{model}.compile")]
     protocol: ProtocolName
     evaluation: Annotated[DrawSettings, At(_draws)]  # with the operator of these draws
-    target: TargetOfMethod  # whose log-probability is measured
+    # Whose log-probability is measured.
+    target: Annotated[
+        TargetToken, At(lambda config, method, dataset: config.target_token(method, dataset))
+    ]
     # Of the samples, in the dataset's order of sampling.
     first_place: Annotated[int, At(first_place)]
     rows: Annotated[tuple[int, int] | None, At(_rows)] = None

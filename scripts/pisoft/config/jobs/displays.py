@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Annotated, Literal
 
-from pisoft.config.base import Clamp, Target
+from pisoft.config.base import Clamp, TargetToken
 from pisoft.config.evaluation import (
     ScoreSettings,
 )
@@ -74,14 +74,14 @@ def _by_cell(
     }
 
 
-def _targets(config: Config) -> dict[str, tuple[Target, ...]]:
+def _targets(config: Config) -> dict[str, tuple[TargetToken, ...]]:
     return {
-        dataset: tuple(dict.fromkeys(config.target(name, dataset) for name in config.methods))
+        dataset: tuple(dict.fromkeys(config.target_token(name, dataset) for name in config.methods))
         for dataset in config.datasets
     }
 
 
-Targets = Annotated[dict[str, tuple[Target, ...]], At(_targets)]  # of any method, by dataset
+Targets = Annotated[dict[str, tuple[TargetToken, ...]], At(_targets)]  # by dataset, of any method
 
 
 class DisplayJob(ScoreSettings, LabelSettings, of="run_file.evaluation"):

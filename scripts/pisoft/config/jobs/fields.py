@@ -54,7 +54,7 @@ BlockSize = Annotated[int, At("run_file.block_size")]
 TokenBudget = Annotated[int | None, At("models.{model}.token_budget")]  # None: by device
 # None: equivalence is not tested.
 EquivalenceMargin = Annotated[float | None, At("run_file.statistics.equivalence_margin")]
-# What scores explain: the preferred label word, or the generated token.
+# What scores explain: the preferred label word, the generated token, or a contrast.
 TargetOfMethod = Annotated[
     Target, At(lambda config, method, dataset: config.target(method, dataset))
 ]

@@ -45,7 +45,7 @@ class EvidenceJob(ScoreSettings, JobSettings, of="run_file.evaluation"):
 
 def _other_targets(config: Config) -> dict[str, list[str]]:
     def differs(method: str, dataset: str) -> bool:
-        return config.target(method, dataset) != config.target(RANDOM, dataset)
+        return config.target_token(method, dataset) != config.target_token(RANDOM, dataset)
 
     names = config.methods if RANDOM in config.methods else ()
     return {one: [n for n in names if differs(n, one)] for one in config.datasets}
