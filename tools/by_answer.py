@@ -1,4 +1,4 @@
-"""Does the order of methods depend on whether the answer is right? Part of `make summary`."""
+"""Does the order of methods depend on whether the model knows the answer? Of `make summary`."""
 
 from __future__ import annotations
 
@@ -19,54 +19,61 @@ FEWEST = 5  # samples on each side
 def by_answer(samples: pd.DataFrame, answers: pd.DataFrame, seed: int) -> pd.DataFrame:
     """Compare the order of methods on samples that the model answers rightly with the others.
 
-    The null hypothesis is that right answers are spread over the samples of a dataset at random,
-    so that this split is like :data:`SPLITS` random ones of the same sizes. Tested is the variance
-    over methods of the difference between a method's two means.
+    Then on those that it answers rightly and confidently: the margin is at least the median of the
+    dataset's right answers. The null hypothesis is that these answers are spread over the samples
+    of a dataset at random, so that this split is like :data:`SPLITS` random ones of the same sizes.
+    Tested is the variance over methods of the difference between a method's two means.
 
     Args:
         samples: `soft_samples` of one model: `protocol`, `metric`, `dataset`, `sample_id`,
             `method`, `value`, `status`.
-        answers: `sample_id`, and `correct`, which is missing where no answer is the right one.
+        answers: `dataset`, `sample_id`, `margin`, and `correct`, which is missing where no answer
+            is the right one.
         seed: of the random splits.
 
     Returns:
-        By `protocol` and `metric`: `n_right` and `n_wrong` samples, Kendall's τ between the means
+        By `answers` (`right`, `right and confident`), `protocol` and `metric`: numbers of these
+        samples and of the `others`, Kendall's τ between the means
         over both (`tau`), the range of 95 % of random splits (`low`, `high`), and `p_value`, the
         share of random splits with a variance as large. No row with fewer than :data:`FEWEST`
         samples on a side.
     """
-    right = answers.dropna(subset="correct").set_index("sample_id")["correct"].astype(bool)
+    answers = answers.dropna(subset="correct").set_index("sample_id")
+    right = answers["correct"].astype(bool)
+    medians = answers["margin"].where(right).groupby(answers["dataset"]).transform("median")
+    splits = {"right": right, "right and confident": right & (answers["margin"] >= medians)}
     usable = samples[(samples["status"] == OK) & samples["metric"].isin(AUC_METRICS)]
     usable = usable[usable["sample_id"].isin(right.index)]
     rows = [
-        {"protocol": protocol, "metric": metric, **numbers}
+        {"answers": name, "protocol": protocol, "metric": metric, **numbers}
+        for name, chosen in splits.items()
         for (protocol, metric), of in usable.groupby(["protocol", "metric"], sort=False)
-        for numbers in _compared(of, right, seed)
+        for numbers in _compared(of, chosen, seed)
     ]
-    names = ["protocol", "metric", "n_right", "n_wrong", "tau", "low", "high", "p_value"]
+    names = ["answers", "protocol", "metric", "n", "others", "tau", "low", "high", "p_value"]
     return pd.DataFrame(rows, columns=names)
 
 
-def _compared(rows: pd.DataFrame, right: pd.Series, seed: int) -> Iterator[dict[str, float]]:
+def _compared(rows: pd.DataFrame, chosen: pd.Series, seed: int) -> Iterator[dict[str, float]]:
     values = rows.pivot_table(index=["dataset", "sample_id"], columns="method", values="value")
     values = values.dropna()  # a sample counts if every method has a number for it
     datasets = values.index.get_level_values("dataset")
-    rightly = right[values.index.get_level_values("sample_id")].to_numpy()
-    if min(rightly.sum(), (~rightly).sum()) < FEWEST:
+    inside = chosen[values.index.get_level_values("sample_id")].to_numpy()
+    if min(inside.sum(), (~inside).sum()) < FEWEST:
         return
     rng = keyed_generator("by answer", seed)
-    splits = np.empty((1 + SPLITS, len(rightly)), dtype=bool)
-    splits[0] = rightly
+    splits = np.empty((1 + SPLITS, len(inside)), dtype=bool)
+    splits[0] = inside
     for name in datasets.unique():
         at = np.flatnonzero(datasets == name)
-        splits[1:, at] = rng.permuted(np.tile(rightly[at], (SPLITS, 1)), axis=1)
+        splits[1:, at] = rng.permuted(np.tile(inside[at], (SPLITS, 1)), axis=1)
     means = [side @ values.to_numpy() / side.sum(axis=1)[:, None] for side in (splits, ~splits)]
     tau, *others = kendall_taus(*means)
     low, high = np.quantile(others, [0.025, 0.975])
     variance, *random = (means[0] - means[1]).var(axis=1).round(DECIMALS)
     yield {
-        "n_right": rightly.sum(),
-        "n_wrong": (~rightly).sum(),
+        "n": inside.sum(),
+        "others": (~inside).sum(),
         "tau": tau,
         "low": low,
         "high": high,

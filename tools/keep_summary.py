@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import shutil
-from collections.abc import Iterable
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -85,7 +85,7 @@ def main(arguments: argparse.Namespace) -> None:
         settings_hash=settings_hash(settings),
         settings=settings,
         left_out=left_out(config, load_run({**raw, "methods": "all"}, paths, *CATALOGUE).methods),
-        by_answer=_by_answer(samples, generated.values(), config) if len(origins) == 1 else (),
+        by_answer=_by_answer(samples, generated, config) if len(origins) == 1 else (),
         previous=_verdicts(arguments.previous),
         results=results_of({kind: load_rows(paths, kind) for kind, paths in files.items()}),
         samples=samples_of(samples) if arguments.samples else None,
@@ -99,12 +99,17 @@ def main(arguments: argparse.Namespace) -> None:
 
 
 def _by_answer(
-    samples: pd.DataFrame, paths: Iterable[Path], config: Config
+    samples: pd.DataFrame, paths: Mapping[tuple[str, str], Path], config: Config
 ) -> tuple[dict[str, Any], ...]:
     """Return how the order of methods depends on the answers of the one model."""
-    columns = ["sample_id", "correct"]
-    parts = [part for path in paths for part in shards_of(path)]
-    answers = pd.concat(read_table(part, "generations", columns).to_pandas() for part in parts)
+    columns = ["sample_id", "correct", "margins"]
+    answers = pd.concat(
+        read_table(part, "generations", columns)
+        .to_pandas()
+        .assign(dataset=name, margin=lambda rows: rows["margins"].str[0])
+        for (_, name), path in paths.items()
+        for part in shards_of(path)
+    )
     compared = by_answer(samples, answers, config.run_file.seed)
     return tuple(compared.round(4).to_dict("records"))
 

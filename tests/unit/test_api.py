@@ -325,8 +325,17 @@ class TestErrors:
         with pytest.raises(BenchmarkError, match=message):
             pisoft.attribute(model, prompt, method, **options)
 
+    def test_a_foil_is_another_token_than_the_target(self, model, prompt):
+        with pytest.raises(BenchmarkError, match="'saliency': option foil: 5 is the target itself"):
+            pisoft.attribute(model, prompt, "saliency", target=5, foil=5)
+        one, other = (
+            pisoft.attribute(model, prompt, "saliency", target=5, foil=foil).values
+            for foil in (6, 7)
+        )
+        assert (one != other).any()
+
     @pytest.mark.parametrize(
-        "given", [{"generated": [10**9]}, {"generated": [5, "a"]}, {"target": "good"}]
+        "given", [{"generated": [10**9]}, {"generated": [5, "a"]}, {"target": "good"}, {"foil": -1}]
     )
     def test_ids_outside_the_vocabulary_name_the_option(self, model, prompt, given):
         (option,) = given

@@ -165,11 +165,12 @@ def _rankings(numbers: Numbers, protocols: Iterable[str]) -> Iterator[tuple[str,
 
 def _by_answer(rows: Sequence[Mapping[str, Any]]) -> str:
     """Return the table of whether the order of methods depends on the answer, if there is one."""
-    header = ("routing", "metric", "right", "wrong", "Kendall's τ", "random splits", "p")
+    header = ("answers", "routing", "metric", "n", "others", "Kendall's τ", "random splits", "p")
     lines = []
     for row in rows:
-        n = (f"{row['n_right']}", f"{row['n_wrong']}")
+        n = (f"{row['n']}", f"{row['others']}")
         splits = interval_text(row["low"], row["high"], 2) or NOTHING
         numbers = (number_text(row["tau"], 2), splits, p_text(row["p_value"]))
-        lines.append((row["protocol"], METRICS[row["metric"]].label, *n, *numbers))
+        keys = (row["answers"], row["protocol"], METRICS[row["metric"]].label)
+        lines.append((*keys, *n, *numbers))
     return markdown_table(header, lines) if rows else ""

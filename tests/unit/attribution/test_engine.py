@@ -431,7 +431,7 @@ def test_the_target_is_explained_and_its_log_probability_is_measured(job):
     }
     answer = read_rows(job.generations, "generations")[0] | {
         "output_ids": [50], "output_token_texts": ["Yes"], "steps": [0], "target_ids": [50],
-        "predicted_label": "Yes", "greedy_token_id": 9,
+        "predicted_label": "Yes", "greedy_token_id": 9, "runner_up_ids": [60], "margins": [1.0],
     }  # fmt: skip
     write_rows(job.prompts, "prompts", [prompt], {})
     write_rows(job.generations, "generations", [answer], {})
@@ -449,9 +449,14 @@ def test_the_target_is_explained_and_its_log_probability_is_measured(job):
         line = argparse.Namespace(**vars(job) | files | {"settings": settings.to_json()})
         evaluate_soft.main(line)
         soft[target] = read_rows(line.output, "soft")[0]
+    job.settings = given.model_copy(update={"target": "contrastive"}).to_json()
+    attribute.main(job)
+    scores["contrastive"] = read_rows(job.output, "attributions")[0]["raw_scores"]
     model, _ = twins("llama-gqa", torch.float32)
-    for target, token in (("label", 50), ("generated", 9)):
-        sample = ExplainedSample(prompt["sample_id"], prompt["input_ids"], [], [0], [token])
+    for target, token, *foils in (("label", 50), ("generated", 9), ("contrastive", 50, 60)):
+        sample = ExplainedSample(
+            prompt["sample_id"], prompt["input_ids"], [], [0], [token], foil_ids=foils
+        )
         (expected,) = attributed("saliency", model, [sample])
         np.testing.assert_allclose(scores[target], expected[0], rtol=1e-4)
     assert soft["label"]["h0"] == soft["generated"]["h0"], "of the whole distribution"

@@ -184,6 +184,12 @@ def test_a_restriction_of_a_model_that_is_not_selected_does_no_harm(load):
             "salience",
             ["method 'saliency'", "unknown attribution method 'salience'", "'saliency'?"],
         ),
+        (
+            "methods/saliency",
+            {"method": "value_zeroing", "target": "contrastive"},
+            ["target: 'contrastive' is not allowed: scores of 'value_zeroing' are the same for"],
+        ),
+        ("methods/saliency/target", "contrast", ["target: 'contrast'", "mean 'contrastive'"]),
         ("methods/saliency/options", {"steps": 3}, ["method 'saliency': options: steps: unknown"]),
         (
             "methods/saliency",

@@ -185,6 +185,18 @@ def test_a_method_may_explain_another_token_than_the_run(raw):
     }  # fmt: skip
 
 
+def test_a_method_may_be_run_with_a_contrast_as_well_and_its_evaluation_is_the_same(raw):
+    own = {"contrast": {"method": "saliency", "label": "Contrast", "target": "contrastive"}}
+    catalogue = {"methods": {**raw["catalogue"]["methods"], **own}}
+    config = load_config(raw | {"catalogue": catalogue}, CATALOGUE, "test", load_method)
+    for dataset, token in (("demo-sentiment", "label"), ("demo-why", "generated")):
+        where = {"method": "contrast", "dataset": dataset}
+        assert made(config, "attribute", **where).target == "contrastive"
+        assert made(config, "evaluate", **where).target == token
+        assert made(config, "display").targets[dataset] == (token,)
+    assert not any(made(config, "datamodel").other_targets.values())
+
+
 def test_only_random_scores_depend_on_whether_a_sample_has_one_heatmap(raw):
     scored = [
         {

@@ -31,16 +31,27 @@ def answers(films: int, books: int) -> dict[str, bool]:
     return right | {f"books/{n}": n < books for n in range(16)}
 
 
+def frame_of(right: dict[str, bool]) -> pd.DataFrame:
+    """Return answers; margins grow along a dataset, and are ten times larger in the second."""
+    names = pd.Series([*right])
+    dataset = names.str.split("/").str[0]
+    scale = dataset.map({"films": 1.0, "books": 10.0})
+    margin = (names.str.split("/").str[1].astype(int) + 1) * scale
+    return pd.DataFrame(
+        {"sample_id": names, "dataset": dataset, "correct": [*right.values()], "margin": margin}
+    )
+
+
 def compared(right: dict[str, bool], reversed_by: str) -> pd.DataFrame:
-    correct = [*right.values(), None]  # the last: open text
-    frame = pd.DataFrame({"sample_id": [*right, "why/1"], "correct": correct})
-    return by_answer(samples(right, reversed_by), frame, seed=1)
+    rows = [*frame_of(right).to_dict("records"), {"sample_id": "why/1"}]  # the last: open text
+    found = by_answer(samples(right, reversed_by), pd.DataFrame(rows), seed=1)
+    return found[found["answers"] == "right"]
 
 
 def test_an_order_that_right_answers_reverse_is_told_from_random_splits() -> None:
     (row,) = compared(answers(6, 10), "answer").to_dict("records")
     assert (row["protocol"], row["metric"]) == ("dynamic", "auc_pi_soft_ns")
-    assert (row["n_right"], row["n_wrong"]) == (16, 16)
+    assert (row["n"], row["others"]) == (16, 16)
     assert row["tau"] == pytest.approx(-1)
     assert row["p_value"] < 0.01
 
@@ -65,9 +76,20 @@ def test_too_few_answers_of_a_kind_give_no_number(right: int) -> None:
     assert len(compared(whole, "answer")) == 1
 
 
+def test_confident_answers_are_the_upper_half_of_a_datasets_right_ones() -> None:
+    """Of films 1 to 7, 4 to 7; of books 10 to 90, 50 to 90: each by its dataset's median."""
+    right = answers(7, 9)
+    confident = {name: one and int(name.split("/")[1]) >= (3 if "films" in name else 4)
+                 for name, one in right.items()}  # fmt: skip
+    found = by_answer(samples(confident, "answer"), frame_of(right), seed=1)
+    row = found.set_index("answers").loc["right and confident"]
+    assert row[["n", "others"]].tolist() == [4 + 5, 32 - 9]
+    assert row["tau"] == pytest.approx(-1)
+
+
 def test_failed_samples_and_other_metrics_do_not_count() -> None:
     right = answers(6, 10)
-    frame = pd.DataFrame({"sample_id": [*right], "correct": right.values()})
+    frame = frame_of(right)
     rows = samples(right, "answer")
     others = [rows.assign(status="nonfinite", value=9.0), rows.assign(metric="soft_ns")]
     pd.testing.assert_frame_equal(
