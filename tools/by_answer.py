@@ -32,11 +32,10 @@ def by_answer(samples: pd.DataFrame, answers: pd.DataFrame, seed: int) -> pd.Dat
         seed: of the random splits.
 
     Returns:
-        By `answers` (`right`, `right and confident`), `protocol` and `metric`: numbers of these
-        samples and of the `others`, Kendall's τ between the means
-        over both (`tau`), the range of 95 % of random splits (`low`, `high`), and `p_value`, the
-        share of random splits with a variance as large. No row with fewer than :data:`FEWEST`
-        samples on a side.
+        By `answers` (`right`, `right and confident`), `protocol` and `metric`: `n` of these
+        samples and of the `others`, Kendall's τ between the means over both (`tau`), the range of
+        95 % of random splits (`low`, `high`), and `p_value`, the share of random splits with a
+        variance as large. No row with fewer than :data:`FEWEST` samples on a side.
     """
     answers = answers.dropna(subset="correct").set_index("sample_id")
     right = answers["correct"].astype(bool)
