@@ -192,9 +192,51 @@ def value_zeroing(network: PreTrainedModel, ids: list[int], target: int) -> torc
     return torch.stack(shares).mean(dim=0)
 
 
+def attention_shares(network: PreTrainedModel, ids: list[int]) -> list[torch.Tensor]:
+    """Return every layer's shares of heads and keys behind attention, (H, T, T), of Llama's form.
+
+    What is missing to one is the residual's.
+    """
+    layers = network.get_decoder().layers
+    inputs: list[torch.Tensor] = []
+    handles = [
+        layer.input_layernorm.register_forward_pre_hook(lambda _, given: inputs.append(given[0][0]))
+        for layer in layers
+    ]
+    seen = observed(network, ids)
+    for handle in handles:
+        handle.remove()
+    shares = []
+    for number, layer in enumerate(layers):
+        project, maps, values = layer.self_attn.o_proj, seen.maps[number], seen.values[number]
+        after = inputs[number] + project(seen.outputs[number][0].flatten(1).detach())
+
+        def proximity(part: torch.Tensor, whole: torch.Tensor = after) -> torch.Tensor:
+            return (whole.abs().sum(-1) - (whole - part).abs().sum(-1)).clamp(min=0)
+
+        of_heads = [
+            proximity(maps[head, :, key, None] * (weight @ values[head, key]))
+            for head, weight in enumerate(project.weight.split(values.shape[-1], dim=1))
+            for key in range(len(ids))
+        ]
+        parts = torch.stack(of_heads).unflatten(0, (len(maps), -1)).transpose(1, 2)  # (H, T, T)
+        shares.append(parts / (parts.sum(dim=(0, 2)) + proximity(inputs[number]))[None, :, None])
+    return shares
+
+
+def ifr(network: PreTrainedModel, ids: list[int], target: int) -> torch.Tensor:
+    """Return the last row of the product of all layers' shares, (T,)."""
+    route = torch.eye(len(ids), dtype=torch.float64)
+    for shares in attention_shares(network, ids):
+        keys = shares.sum(dim=0)
+        route = (keys + torch.diag(1 - keys.sum(dim=-1))) @ route
+    return route[-1]
+
+
 BY_HAND = {
     "attention": attention,
     "attention_rollout": attention_rollout,
     "grad_ellm": grad_ellm,
+    "ifr": ifr,
     "value_zeroing": value_zeroing,
 }

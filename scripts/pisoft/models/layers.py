@@ -253,6 +253,22 @@ def layer_form(model: LanguageModel) -> LayerForm:
     )
 
 
+def require_closed_form(model: LanguageModel, who: str) -> None:
+    """Raise a BenchmarkError unless :func:`layer_output` is what the decoder layers compute.
+
+    Args:
+        model: tried on a dozen tokens.
+        who: what needs it, for the message.
+    """
+    if not model.blocks:
+        problem = "its decoder has no list of its layers"
+    elif reason := problem_of(partial(_differs_from_zeroing, model, CLOSED_FORM)):
+        problem = f"its decoder layers ({type(model.blocks[0]).__name__}) are not Llama's: {reason}"
+    else:
+        return
+    raise BenchmarkError(f"{who}: model '{model.name}': {problem}")
+
+
 @torch.no_grad()
 def _differs_from_zeroing(model: LanguageModel, form: LayerForm) -> str:
     """Return in words where a way to the layers' outputs goes wrong, on the trial's tokens."""

@@ -1,0 +1,69 @@
+"""Information flow routes: shares of the residual stream, multiplied through the layers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pisoft.attribution.base import AttributionMethod
+
+if TYPE_CHECKING:
+    import torch
+
+    from pisoft.models.layers import LayerCall
+    from pisoft.models.model import Batch, LanguageModel
+
+
+class InformationFlowRoutes(AttributionMethod):
+    """Row of the predicting position of Π_layers M, M_tj the share of token j at position t.
+
+    The shares are those of :func:`~pisoft.models.flow.attention_shares`; the residual's is on the
+    diagonal, so that rows of M sum to one. A feed-forward block moves nothing between positions:
+    its edges change no score. The paper extracts the graph of large shares; the product over all
+    routes is derived from it. Written from the paper alone: its authors' code is CC BY-NC.
+    """
+
+    label = "IFR"
+    family = "attention"
+    reference = "Ferrando and Voita (2024), Information flow routes"
+    needs_attention = True
+
+    def check(self, model: LanguageModel) -> None:
+        """Raise a BenchmarkError if decoder layers are built in another way than Llama's."""
+        from pisoft.models.layers import require_closed_form
+
+        super().check(model)
+        require_closed_form(model, f"method '{self.name}'")
+
+    def forwards(self, prompt_tokens: float, steps: float) -> float:
+        """One forward serves all steps; attention and the output projection run twice more.
+
+        Subtracting parts is no matrix product; it takes layers · heads · tokens² · width operations
+        and most of the time where prompts are long.
+        """
+        return 1.2
+
+    def attribute(self, model: LanguageModel, batch: Batch) -> list[torch.Tensor]:
+        """Return shares, one tensor (steps, prompt tokens) per sample."""
+        import torch
+
+        from pisoft.models.flow import attention_shares
+        from pisoft.models.layers import LayerVisitor
+
+        lengths = [len(sample.read_ids) for sample in batch.samples]
+        routes: list[torch.Tensor] = [torch.eye(length) for length in lengths]
+
+        def add_layer(call: LayerCall) -> None:
+            for index, length in enumerate(lengths):
+                keys, residual = attention_shares(
+                    call, index, length, length, self.context.token_budget
+                )
+                routes[index] = (keys + residual.diag()) @ routes[index].to(keys)
+
+        every = torch.arange(max(lengths), device=batch.device).expand(len(lengths), -1)
+        visitor = LayerVisitor(model, every, add_layer)
+        with torch.no_grad(), visitor.listening():
+            model.hidden_states(model.embed(batch.input_ids), probe=visitor)
+        return [
+            route[positions[: len(sample.steps)], : len(sample.prompt_ids)]
+            for route, positions, sample in zip(routes, batch.positions, batch.samples, strict=True)
+        ]

@@ -1,0 +1,64 @@
+"""Information flow routes against every part subtracted by itself, in float64."""
+
+import pytest
+import torch
+
+from helpers import eager_reference
+from helpers.attributions import attribute, build
+from helpers.quick_cases import one_quick
+from helpers.random_models import SHAPES, samples, twins
+from pisoft.errors import BenchmarkError
+
+EXACT = {"rtol": 1e-5, "atol": 1e-6}  # eager attention takes its softmax in float32
+
+
+def with_biases(model):
+    """Give a model biases in the values and in the output projection."""
+    generator = torch.Generator().manual_seed(2)
+    for layer in model.decoder.layers:
+        for part in (layer.self_attn.v_proj, layer.self_attn.o_proj):
+            bias = torch.randn(part.out_features, generator=generator, dtype=torch.float64)
+            part.bias = torch.nn.Parameter(bias, requires_grad=False)
+    return model
+
+
+def own_eager(model):
+    model.network.set_attn_implementation(eager_reference.NAME)
+    return model.network
+
+
+def expected_rows(method, chosen, network):
+    for sample in chosen:
+        yield torch.stack([
+            method(network, [*sample.prompt_ids, *sample.output_ids[:step]], target)
+            [: len(sample.prompt_ids)]
+            for step, target in zip(sample.steps, sample.target_ids, strict=True)
+        ])  # fmt: skip
+
+
+@pytest.mark.parametrize("budget", [64, 10**6])
+@pytest.mark.parametrize("shape", one_quick(SHAPES))
+@pytest.mark.parametrize("method", ["ifr"])
+def test_equals_each_part_subtracted_by_itself(method, shape, budget):
+    model = with_biases(twins(shape)[0])
+    scores = attribute(method, model, samples(), token_budget=budget)
+    by_hand = expected_rows(eager_reference.BY_HAND[method], samples(), own_eager(model))
+    for found, expected in zip(scores, by_hand, strict=True):
+        torch.testing.assert_close(found, expected, **EXACT)
+
+
+def test_routes_lead_to_the_tokens_read():
+    long, *others = attribute("ifr", twins("llama-gqa")[0], samples())
+    assert long[0].sum() == pytest.approx(1, abs=1e-12)
+    assert long[1].sum() < 0.99, "the rest is that of generated tokens"
+    assert all(scores.sum() == pytest.approx(1, abs=1e-12) for scores in others)
+
+
+@pytest.mark.parametrize("method", ["ifr"])
+def test_layers_of_another_form_are_refused(method):
+    model = twins("llama-gqa")[0]
+    for layer in model.decoder.layers:
+        layer.register_forward_hook(lambda _, given, output: output * 1.5 - given[0] / 4)
+    expected = rf"^method '{method}': model 'llama-gqa': its decoder layers \(LlamaDecoderLayer\)"
+    with pytest.raises(BenchmarkError, match=expected):
+        build(method).check(model)
