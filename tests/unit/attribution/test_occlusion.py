@@ -6,9 +6,13 @@ import pytest
 import torch
 
 from helpers.attributions import attribute
-from helpers.quick_cases import each_value_quick
-from helpers.random_models import SHAPES, samples, twins
+from helpers.families import FAMILIES, network
+from helpers.quick_cases import each_value_quick, one_quick
+from helpers.random_models import SHAPES, VOCABULARY, samples, twins
+from helpers.tiny_tokenizers import numbered_tokenizer
 from pisoft.errors import BenchmarkError
+from pisoft.models.attention import ATTENTION_NAME
+from pisoft.models.model import LanguageModel
 
 EXACT = {"rtol": 1e-10, "atol": 1e-10}
 
@@ -49,6 +53,30 @@ def test_a_contrast_is_the_drop_of_the_targets_logit_less_that_of_the_foils():
     turned = [replace(one, target_ids=one.foil_ids, foil_ids=()) for one in foils]
     (foil,) = attribute("occlusion", model, turned, **options)
     torch.testing.assert_close(contrast, target - foil, **EXACT)
+
+
+@pytest.mark.parametrize("family", one_quick(FAMILIES))
+def test_scores_in_scope_are_those_of_occluding_the_whole_prompt(family):
+    """Whether or not the family can read the tokens before the scope once."""
+    try:
+        model = LanguageModel(
+            network(family, ATTENTION_NAME), family, lambda: numbered_tokenizer(VOCABULARY)
+        )
+    except (BenchmarkError, KeyError) as error:
+        pytest.skip(f"{family} is refused: {error}")
+    long, scope = samples()[0], [4, 5, 8, 9, 11]
+    for budget in (16, 64):
+        (whole,) = attribute("occlusion", model, [long], token_budget=budget)
+        (scores,) = attribute("occlusion", model, [replace(long, scope=scope)], token_budget=budget)
+        torch.testing.assert_close(scores[:, scope], whole[:, scope], **EXACT)
+        scores[:, scope] = 0
+        assert not scores.any()
+
+
+def test_a_prompt_with_nothing_in_scope_scores_zero():
+    (scores,) = attribute("occlusion", twins("llama-gqa")[0], [replace(samples()[0], scope=[])])
+    assert scores.shape == (2, 13)
+    assert not scores.any()
 
 
 def test_end_of_sequence_tokens_are_their_own_reference():

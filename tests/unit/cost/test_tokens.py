@@ -123,6 +123,34 @@ def counted_tokens(model):
         handle.remove()
 
 
+@pytest.mark.parametrize("budget", [64, 500])
+def test_occlusion_reads_as_many_tokens_as_priced(budget):
+    model, _ = twins("llama-gqa")
+    ids, scope = token_ids(1, 40)[0].tolist(), range(20, 36)
+    explained = ExplainedSample("s", ids, [5], [0], [5], scope=scope)
+    method = build("occlusion", token_budget=budget)
+    with counted_tokens(model) as seen:
+        method.attribute(model, Batch([explained], model.device))
+    price = method.forwards(len(ids), 1, scope)
+    assert price * len(ids) == pytest.approx(sum(rows * tokens for rows, tokens in seen))
+    assert price < 0.4 * method.forwards(len(ids), 1)
+
+
+def test_reagent_reads_as_many_tokens_as_priced():
+    model, _ = twins("llama-gqa")
+    ids, scope = token_ids(1, 30)[0].tolist(), range(20, 28)
+    explained = [
+        ExplainedSample(name, ids, [5], [0], [5], scope=scope) for name in ("first", "second")
+    ]
+    method = build("reagent", max_probe_steps=3, stopping_condition_top_k=VOCABULARY + 1)
+    with counted_tokens(model) as seen:
+        method.attribute(model, Batch(explained, model.device))
+    read = sum(rows * tokens for rows, tokens in seen)
+    assert read == 20 + 2 * (1 + 2 * 2) * 10, "all probes end after one step"
+    priced = build("reagent", max_probe_steps=1).forwards(len(ids), 1, scope)
+    assert priced * len(ids) == pytest.approx(20 + (1 + 2 * 2) * 10)
+
+
 @pytest.mark.parametrize("draws", [2, 3])
 @pytest.mark.parametrize("protocol", ["dynamic", "fixed"])
 def test_the_evaluator_reads_as_many_tokens_as_planned(protocol, draws):
