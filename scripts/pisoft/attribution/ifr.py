@@ -19,12 +19,13 @@ class InformationFlowRoutes(AttributionMethod):
     The shares are those of :func:`~pisoft.models.flow.attention_shares`; the residual's is on the
     diagonal, so that rows of M sum to one. A feed-forward block moves nothing between positions:
     its edges change no score. The paper extracts the graph of large shares; the product over all
-    routes is derived from it. Written from the paper alone: its authors' code is CC BY-NC.
+    routes is derived from it. The authors' code is CC BY-NC and was not read.
     """
 
     label = "IFR"
     family = "attention"
     reference = "Ferrando and Voita (2024), Information flow routes"
+    has_target = False
     needs_attention = True
 
     def check(self, model: LanguageModel) -> None:

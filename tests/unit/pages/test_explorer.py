@@ -277,7 +277,7 @@ def test_equal_inputs_give_equal_bytes(run, data):
 def test_twenty_samples_of_the_papers_run_stay_below_ten_megabytes(tmp_path):
     """A part of it: 4 of 20 samples, a model with all methods, texts as long as are expected."""
     content = read_yaml(ROOT / "config/paper.yaml")
-    restricted = content.pop("restrictions")
+    restricted = content["restrictions"]
     config = load_config(content, ROOT / "config/catalogue", "paper.yaml", load_method)
     samples = config.run_file.explorer.samples
     assert (len(config.models), samples, len(config.datasets)) == (3, 20, 5)
