@@ -11,7 +11,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import yaml
 from safetensors.numpy import save_file
 
 from helpers.planned_run import RUN, WEIGHTS, run_of, sample
@@ -60,14 +59,13 @@ def test_the_papers_run_is_planned_without_network_weights_or_torch(tmp_path):
     assert "heavy: []" in made.stdout
     cells = {line.split("  ")[0]: line.split() for line in made.stdout.splitlines()}
     large = 8  # methods of the 70B model, which has no fixed routing and no layer study
-    others = len(yaml.safe_load((ROOT / "config/catalogue/methods.yaml").read_text())) + 8
     # Of 2000, 2000, 2000, 200 and 238 samples; those of evaluations are smaller.
-    shards = [13 + 1 + 6 + 7 + 8, 14 + 1 + 4 + 7 + 8]
-    evaluations = [13 + 1 + 6 + 7 + 8, 112 + 9 + 56 + 34 + 40]
+    shards = [6 + 1 + 6 + 7 + 8, 7 + 1 + 4 + 7 + 8]
+    evaluations = [12 + 1 + 6 + 7 + 8, 112 + 9 + 56 + 34 + 40]
     assert cells["evaluate_soft"][1] == str(
-        2 * 2 * others * evaluations[0] + large * evaluations[1]
+        2 * 2 * (13 + 8) * evaluations[0] + large * evaluations[1]
     )
-    assert cells["attribute"][1] == str(2 * others * shards[0] + large * shards[1]), "jobs"
+    assert cells["attribute"][1] == str(2 * (13 + 8) * shards[0] + large * shards[1]), "jobs"
     minutes = [cells[rule][-3:-1] for rule in ("attribute", "evaluate_soft", "total")]
     assert all(float(number) <= 30 and unit == "min" for number, unit in minutes), "the longest"
     assert "400 TFLOP/s" in made.stdout
@@ -110,7 +108,7 @@ def test_a_model_of_unknown_size_is_one_line_until_it_is_fetched(tmp_path, monke
 
 
 def test_a_cell_of_the_papers_run_by_hand(monkeypatch):
-    """Llama-3.1-8B on IMDb, whatever the method: 156 samples of 40 + 371 + 5 tokens a shard.
+    """Llama-3.1-8B on IMDb, whatever the method: 168 samples of 40 + 371 + 5 tokens a shard.
 
     One step of blocks 0, 1, 2, 4, 8, 16 and 32 of 6 samples is evaluated in float32, too.
     """
@@ -121,16 +119,16 @@ def test_a_cell_of_the_papers_run_by_hand(monkeypatch):
     jobs = {job.rule + "/" + job.cell: job for job in plan.jobs}
     first, second = (
         jobs[f"evaluate_soft/dynamic/llama-3.1-8b-instruct/saliency/imdb/{part}"]
-        for part in ("0-156", "156-312")
+        for part in ("0-168", "168-336")
     )
     assert first.low == first.high
     forwards, tokens, prefix = 2 * 15 * (19 + 1) + 3, 371 + 5, 40
     repeated = (2 * (19 + 1) + 3) * tokens + prefix  # one draw in float32 of a step of a block
-    whole = 156 * (forwards * tokens + prefix)
+    whole = 168 * (forwards * tokens + prefix)
     assert first.low == whole + 6 * repeated
     assert second.low == whole + repeated
     assert plan.flops(first, first.low) == 2 * 8.03e9 * first.low
-    fixed = jobs["evaluate_soft/fixed/llama-3.1-8b-instruct/saliency/imdb/0-156"]
+    fixed = jobs["evaluate_soft/fixed/llama-3.1-8b-instruct/saliency/imdb/0-168"]
     assert fixed.low == first.low
 
 

@@ -274,7 +274,7 @@ def test_equal_inputs_give_equal_bytes(run, data):
     assert explorer_page(again) == explorer_page(data)
 
 
-def test_twenty_samples_of_the_papers_run_stay_below_ten_megabytes(tmp_path):
+def test_the_explorer_of_the_papers_run_stays_below_ten_megabytes(tmp_path):
     """A part of it: 4 of 20 samples, a model with all methods, texts as long as are expected."""
     content = read_yaml(ROOT / "config/paper.yaml")
     restricted = content["restrictions"]
