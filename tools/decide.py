@@ -121,10 +121,11 @@ def _blocks(
 
 
 def _saved(lines: pd.DataFrame) -> str:
-    """Return how many comparisons were decided, and the share of records not needed for it."""
+    """Return how many comparisons were decided, and the share of records after that."""
     decided = (lines["verdict"] != "open").sum()
     share = 1 - lines["records"].sum() / max(lines["of"].sum(), 1)
-    return f"{decided} of {len(lines)} decided; {share:.0%} of records saved, each pair by itself"
+    last = f" (all after {lines['records'].max()} records)" if decided == len(lines) else ""
+    return f"{decided} of {len(lines)} decided{last}; {share:.0%} of their records saved"
 
 
 def parser() -> argparse.ArgumentParser:

@@ -1,11 +1,10 @@
 """After how many records is a comparison decided? Confidence sequences by betting.
 
 Bets against a mean m of values between 0 and 1 make a capital, K(m) = Π(1 + λ_s (x_s - m)), whose
-expectation stays 1 if m is the mean, so that it hardly ever grows large (Ville's inequality). The
-means that no capital speaks against are a confidence sequence: it holds the mean after all numbers
-of records at once, so one may look after each and stop whenever one likes. Bets are aGRAPA's,
-hedged, with or without replacement (Waudby-Smith and Ramdas, JRSS-B 2024, arXiv 2010.09686;
-NeurIPS 2020).
+expectation stays 1 if m is the mean: it reaches 1 / α with probability α at most (Ville). The means
+whose capital has not are a confidence sequence, valid after every record at once, so that one may
+look after each and stop at any. Bets are aGRAPA's, hedged, with or without replacement
+(Waudby-Smith and Ramdas, JRSS-B 2024, arXiv 2010.09686; NeurIPS 2020).
 """
 
 from __future__ import annotations
@@ -22,19 +21,12 @@ MEANS = np.linspace(0, 1, 1025)  # exact in binary; 1/2 is one of them
 
 
 class Decisions(NamedTuple):
-    """Where each of P comparisons stops: the first record after which it is decided, or the last.
+    """Where each of P comparisons stops, (P,) each: where it is decided, or at its last record."""
 
-    Attributes:
-        records: read until then, (P,).
-        available: that have a difference, (P,).
-        verdict: `higher`, `lower`, `equal` or `open`, (P,).
-        low, high: confidence sequence of the mean of the clipped differences there, (P,).
-    """
-
-    records: np.ndarray
-    available: np.ndarray
-    verdict: np.ndarray
-    low: np.ndarray
+    records: np.ndarray  # read until then
+    available: np.ndarray  # that have a difference
+    verdict: np.ndarray  # `higher`, `lower`, `equal` or `open`
+    low: np.ndarray  # confidence sequence of the mean of the clipped differences there
     high: np.ndarray
 
 
@@ -77,16 +69,16 @@ def confidence_sequence(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return lower and upper bounds of the mean after each record, (T, P) each.
 
-    Each pair of bounds lies within those before; outside it are the :data:`MEANS` against which
-    the capital of either direction has reached 2 / α. Arguments as :func:`log_capitals`.
+    Each pair lies within those before; outside it are the :data:`MEANS` against which the capital
+    of either direction has reached 2 / α. Arguments as :func:`log_capitals`.
     """
     bounds = np.empty((2, *values.shape))
-    rows, last = np.arange(values.shape[1]), len(MEANS) - 1
     for at, capitals in enumerate(log_capitals(values, pool=pool)):
         below, above = capitals >= np.log(2 / alpha)
-        up = np.logical_and.accumulate(below, axis=1).sum(axis=1)
-        down = np.logical_and.accumulate(above[:, ::-1], axis=1).sum(axis=1)
-        bounds[:, at, rows] = MEANS[np.maximum(up - 1, 0)], MEANS[last - np.maximum(down - 1, 0)]
+        for side, rejected in enumerate((below, above[:, ::-1])):
+            count = np.logical_and.accumulate(rejected, axis=1).sum(axis=1)
+            edge = MEANS[np.maximum(count - 1, 0)]
+            bounds[side, at] = 1 - edge if side else edge
     return np.maximum.accumulate(bounds[0]), np.minimum.accumulate(bounds[1])
 
 
@@ -101,18 +93,15 @@ def decide(
     """Say when each comparison is decided, with a family-wise error of α (Bonferroni over pairs).
 
     Args:
-        differences: of two methods, by record in the order of sampling, (T, P); NaN: not both
-            have a value, and the record does not count for this pair.
-        clip: differences are cut off at ±clip, so the mean is that of what is left; choose it
-            before looking at values.
+        differences: by record in the order of sampling, (T, P); NaN: it does not count for a pair.
+        clip: differences are cut off there, and the mean is of these; choose it before looking.
         alpha: that any verdict is false, at any number of records.
-        pairs: number of comparisons from which these P were chosen; None: all are here.
+        pairs: number of comparisons from which these were chosen; None: all are here.
         margin: a pair is equal if its confidence sequence lies within ±margin; 0: never.
         pool: as in :func:`log_capitals`.
 
     Raises:
-        BenchmarkError: α outside (0, 1), a clip that is not positive, a negative margin, or a pool
-            of fewer records than there are.
+        BenchmarkError: α, clip or margin out of range, or a pool smaller than T.
     """
     if not 0 < alpha < 1:
         raise BenchmarkError(f"alpha: must lie between 0 and 1, got {alpha}")
@@ -135,6 +124,5 @@ def decide(
     available = (~missing).sum(axis=0)
     decided = (verdicts != "open") & (np.arange(len(values))[:, None] < available)
     at = np.where(decided.any(axis=0), decided.argmax(axis=0), np.maximum(available - 1, 0))
-    columns = np.arange(len(at))
-    stopped = (one[at, columns] for one in (verdicts, low, high))
+    stopped = (one[at, np.arange(len(at))] for one in (verdicts, low, high))
     return Decisions(np.minimum(at + 1, available), available, *stopped)
