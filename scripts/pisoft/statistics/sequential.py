@@ -54,11 +54,11 @@ def log_capitals(
         inside = np.clip(left, 0, 1)
         with np.errstate(divide="ignore"):
             most = TRUNCATION / inside, TRUNCATION / (1 - inside)
-        for capital, sign, limit in zip(capitals, (1, -1), most, strict=True):
-            stake = np.clip(sign * bets, 0, limit)
-            capital += np.log1p(sign * stake * (value - inside))
-        capitals[0][np.broadcast_to(left < 0, capitals[0].shape)] = np.inf
-        capitals[1][np.broadcast_to(left > 1, capitals[1].shape)] = np.inf
+        for capital, sign, limit, impossible in zip(
+            capitals, (1, -1), most, (left < 0, left > 1), strict=True
+        ):
+            gain = np.log1p(sign * np.clip(sign * bets, 0, limit) * (value - inside))
+            capital += np.where(impossible, np.inf, gain)
         total = total + value
         squares = squares + (value - (total + 0.5) / (read + 2)) ** 2
         yield capitals
@@ -103,11 +103,10 @@ def decide(
     Raises:
         BenchmarkError: α, clip or margin out of range, or a pool smaller than T.
     """
-    if not 0 < alpha < 1:
-        raise BenchmarkError(f"alpha: must lie between 0 and 1, got {alpha}")
-    if not 0 < clip < np.inf:
-        raise BenchmarkError(f"clip: must be positive and finite, got {clip}")
-    if not 0 <= margin < np.inf:
+    for name, value, most in (("alpha", alpha, 1), ("clip", clip, np.inf)):
+        if not 0 < value < most:
+            raise BenchmarkError(f"{name}: must lie between 0 and {most}, got {value}")
+    if not margin >= 0:
         raise BenchmarkError(f"margin: must not be negative, got {margin}")
     if pool is not None and pool < len(differences):
         raise BenchmarkError(f"pool: {pool} records are fewer than the {len(differences)} read")
@@ -116,11 +115,8 @@ def decide(
     values = np.clip(np.take_along_axis(differences, order, axis=0) / clip, -1, 1) / 2 + 0.5
     each = alpha / (differences.shape[1] if pairs is None else pairs)
     low, high = (clip * (2 * one - 1) for one in confidence_sequence(values, each, pool))
-    verdicts = np.select(
-        [low >= 0, high <= 0, (low >= -margin) & (high <= margin)],
-        ["higher", "lower", "equal"],
-        "open",
-    )
+    reached = [low >= 0, high <= 0, (low >= -margin) & (high <= margin)]
+    verdicts = np.select(reached, ["higher", "lower", "equal"], "open")
     available = (~missing).sum(axis=0)
     decided = (verdicts != "open") & (np.arange(len(values))[:, None] < available)
     at = np.where(decided.any(axis=0), decided.argmax(axis=0), np.maximum(available - 1, 0))

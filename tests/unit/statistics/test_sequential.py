@@ -120,8 +120,8 @@ def test_differences_are_clipped() -> None:
     [
         ({"alpha": 0}, "alpha: must lie between 0 and 1, got 0"),
         ({"alpha": 1}, "alpha: must lie between 0 and 1, got 1"),
-        ({"clip": 0}, "clip: must be positive and finite, got 0"),
-        ({"clip": np.nan}, "clip: must be positive and finite, got nan"),
+        ({"clip": 0}, "clip: must lie between 0 and inf, got 0"),
+        ({"clip": np.nan}, "clip: must lie between 0 and inf, got nan"),
         ({"margin": -1}, "margin: must not be negative, got -1"),
         ({"pool": 9}, "pool: 9 records are fewer than the 10 read"),
     ],
