@@ -22,6 +22,7 @@ UNORDERED = (  # on a GPU, where an index repeats
     torch.ops.aten.index_add_,
     torch.ops.aten.scatter_reduce,
 )
+MAY_VANISH = {"grad_ellm_inseq"}  # no token may pass the ReLU of its only layer
 
 
 @pytest.fixture(params=one_quick(SHAPES), scope="module")
@@ -56,7 +57,7 @@ class TestEveryMethod:
             assert scores.isfinite().all()
             if load_method(name).non_negative:
                 assert (scores >= 0).all()
-            if sample.sample_id in ("long", "short"):
+            if sample.sample_id in ("long", "short") and name not in MAY_VANISH:
                 assert (scores.amax(dim=1) > scores.amin(dim=1)).all(), "not all the same"
 
     def test_is_the_same_alone_and_in_any_batch(self, name, model):
@@ -105,14 +106,13 @@ class TestEveryMethod:
         """Within what rounding of the activations costs, and in float32 at least."""
         rounded, exact = twins(model.name, torch.bfloat16)[0], twins(model.name)[0]
         exact.network.load_state_dict(rounded.network.state_dict())
+        exact_scores = attribute(name, exact, samples()[:2])
+        largest = max(scores.abs().max().item() for scores in exact_scores)
         for found, expected in zip(
-            attribute(name, rounded, samples()[:2]),
-            attribute(name, exact, samples()[:2]),
-            strict=True,
+            attribute(name, rounded, samples()[:2]), exact_scores, strict=True
         ):
             assert found.dtype in (torch.float32, torch.float64)
             if not load_method(name).iterative:  # rounding may end a probe a step earlier
-                largest = expected.abs().max().item()
                 torch.testing.assert_close(found.double(), expected, rtol=0.1, atol=0.05 * largest)
 
     def test_leaves_no_gradients_and_no_graph_behind(self, name, model):

@@ -143,6 +143,46 @@ def grad_ellm(network: PreTrainedModel, ids: list[int], target: int) -> torch.Te
     return total
 
 
+def grad_ellm_inseq(
+    network: PreTrainedModel, ids: list[int], target: int, layers: int = 1
+) -> torch.Tensor:
+    """Return the equations of Inseq's repository over the last layers, (T,), token by token."""
+    chosen = list(network.get_decoder().layers)[-layers:]
+    parts: dict[tuple[int, str], torch.Tensor] = {}
+
+    def keep(index: int, name: str, output: torch.Tensor) -> torch.Tensor:
+        parts[index, name] = output = output.clone().requires_grad_(True)
+        output.retain_grad()
+        return output
+
+    handles = [
+        getattr(layer.self_attn, f"{name}_proj").register_forward_hook(
+            lambda _, __, output, key=(index, name): keep(*key, output)
+        )
+        for index, layer in enumerate(chosen)
+        for name in "qkvo"
+    ]
+    with torch.enable_grad():
+        logits(network, network.get_input_embeddings()(torch.tensor([ids])))[target].backward()
+    for handle in handles:
+        handle.remove()
+    total = torch.zeros(len(ids), dtype=torch.float64)
+    for index in range(len(chosen)):
+        query, keys, values = (parts[index, name][0].detach().double() for name in "qkv")
+        weights = parts[index, "o"].grad[0, -1].double()  # type: ignore[index]
+        pairs = [(c, c % keys.shape[1]) for c in range(query.shape[1])]
+        cosines = torch.stack([
+            sum(query[-1, c] * key[j] for c, j in pairs)
+            / (query[-1].norm() * sum(key[j] ** 2 for _, j in pairs).sqrt())
+            for key in keys
+        ])  # fmt: skip
+        low, high = cosines.min(), cosines.max()
+        for token, value in enumerate(values):
+            token_weight = (cosines[token] - low) / (high - low) if high - low > 1e-6 else 0
+            total[token] += max(0, sum(weights[c] * value[j] for c, j in pairs) * token_weight)
+    return total
+
+
 def value_zeroing(network: PreTrainedModel, ids: list[int], target: int) -> torch.Tensor:
     """Return shares of cosine distance, mean over layers, (T,): a forward for each value."""
     decoder = network.get_decoder()
@@ -237,6 +277,7 @@ BY_HAND = {
     "attention": attention,
     "attention_rollout": attention_rollout,
     "grad_ellm": grad_ellm,
+    "grad_ellm_inseq": grad_ellm_inseq,
     "ifr": ifr,
     "value_zeroing": value_zeroing,
 }

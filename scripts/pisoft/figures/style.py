@@ -60,7 +60,7 @@ _FIXED = {
 _FURTHER = (
     *("attention_rollout", "occlusion", "gradient_shap", "grad_ellm_original"),
     *("attn_lrp", "cp_lrp", "gim", "mask_regression", "permutation_shap", "kernel_shap"),
-    *("ifr", "flashtrace", "depass"),
+    *("ifr", "flashtrace", "depass", "grad_ellm_inseq"),
 )
 _OTHER_COLOURS = ("#332288", "#882255", "#117733", "#AA4499", "#999933", "#44AA99", "#661100")
 _OTHER_MARKERS = ("h", "<", ">", "p", "d")
