@@ -295,8 +295,9 @@ def _generation_error(model: LanguageModel, plain: PreTrainedModel) -> float:
 
 
 def _error(values: torch.Tensor, expected: torch.Tensor) -> float:
-    """Return the largest error, as a share of the largest expected value."""
-    return float((values - expected).abs().max() / expected.abs().max())
+    """Return the largest error, as a share of the largest expected value, which may be 0."""
+    largest = expected.abs().max().clamp(min=torch.finfo(expected.dtype).tiny)
+    return float((values - expected).abs().max() / largest)
 
 
 def _keeps_nothing(model: LanguageModel) -> str:

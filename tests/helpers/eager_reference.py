@@ -147,7 +147,7 @@ def grad_ellm_inseq(
     network: PreTrainedModel, ids: list[int], target: int, layers: int = 1
 ) -> torch.Tensor:
     """Return the equations of Inseq's repository over the last layers, (T,), token by token."""
-    chosen = list(network.get_decoder().layers)[-layers:]
+    attentions = [part for part in network.modules() if hasattr(part, "q_proj")]
     parts: dict[tuple[int, str], torch.Tensor] = {}
 
     def keep(index: int, name: str, output: torch.Tensor) -> torch.Tensor:
@@ -156,10 +156,10 @@ def grad_ellm_inseq(
         return output
 
     handles = [
-        getattr(layer.self_attn, f"{name}_proj").register_forward_hook(
+        getattr(attention, f"{name}_proj").register_forward_hook(
             lambda _, __, output, key=(index, name): keep(*key, output)
         )
-        for index, layer in enumerate(chosen)
+        for index, attention in enumerate(attentions[-layers:])
         for name in "qkvo"
     ]
     with torch.enable_grad():
@@ -167,7 +167,7 @@ def grad_ellm_inseq(
     for handle in handles:
         handle.remove()
     total = torch.zeros(len(ids), dtype=torch.float64)
-    for index in range(len(chosen)):
+    for index in range(layers):
         query, keys, values = (parts[index, name][0].detach().double() for name in "qkv")
         weights = parts[index, "o"].grad[0, -1].double()  # type: ignore[index]
         pairs = [(c, c % keys.shape[1]) for c in range(query.shape[1])]
