@@ -83,6 +83,9 @@ class LayerForm:
     outputs: Callable[[LayerCall, int, torch.Tensor], torch.Tensor]
 
 
+TAIL = ("self_attn.o_proj", "post_attention_layernorm", "mlp")  # what layer_output runs
+
+
 def layer_output(
     layer: torch.nn.Module, residual: torch.Tensor, attended: torch.Tensor
 ) -> torch.Tensor:
@@ -100,8 +103,7 @@ def layer_output(
 
 def _tail_modules(layer: torch.nn.Module) -> list[torch.nn.Module]:
     """Return the modules that :func:`layer_output` runs."""
-    parts: Any = layer
-    return [parts.self_attn.o_proj, parts.post_attention_layernorm, parts.mlp]
+    return [layer.get_submodule(name) for name in TAIL]
 
 
 @contextmanager
@@ -262,11 +264,22 @@ def require_closed_form(model: LanguageModel, who: str) -> None:
     """
     if not model.blocks:
         problem = "its decoder has no list of its layers"
-    elif reason := problem_of(partial(_differs_from_zeroing, model, CLOSED_FORM)):
+    elif reason := _missing_parts(model) or problem_of(
+        partial(_differs_from_zeroing, model, CLOSED_FORM)
+    ):
         problem = f"its decoder layers ({type(model.blocks[0]).__name__}) are not Llama's: {reason}"
     else:
         return
     raise BenchmarkError(f"{who}: model '{model.name}': {problem}")
+
+
+def _missing_parts(model: LanguageModel) -> str:
+    """Return in words which modules of :func:`layer_output` a decoder layer lacks."""
+    for index, layer in enumerate(model.blocks):
+        modules = dict(layer.named_modules())
+        if missing := [name for name in TAIL if name not in modules]:
+            return f"layer {index} has no {', '.join(missing)}"
+    return ""
 
 
 @torch.no_grad()

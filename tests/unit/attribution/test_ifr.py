@@ -5,9 +5,12 @@ import torch
 
 from helpers import eager_reference
 from helpers.attributions import attribute, build
+from helpers.families import network
 from helpers.quick_cases import one_quick
 from helpers.random_models import SHAPES, samples, twins
 from pisoft.errors import BenchmarkError
+from pisoft.models.attention import ATTENTION_NAME
+from pisoft.models.model import LanguageModel
 
 EXACT = {"rtol": 1e-5, "atol": 1e-6}  # eager attention takes its softmax in float32
 
@@ -62,3 +65,13 @@ def test_layers_of_another_form_are_refused(method):
     expected = rf"^method '{method}': model 'llama-gqa': its decoder layers \(LlamaDecoderLayer\)"
     with pytest.raises(BenchmarkError, match=expected):
         build(method).check(model)
+
+
+@pytest.mark.parametrize(
+    ("family", "missing"),
+    [("Llama 4", "mlp"), ("OPT", "self_attn.o_proj, post_attention_layernorm, mlp")],
+)
+def test_a_refusal_names_the_modules_that_a_layer_lacks(family, missing):
+    model = LanguageModel(network(family, ATTENTION_NAME), family)
+    with pytest.raises(BenchmarkError, match=rf"are not Llama's: layer 0 has no {missing}$"):
+        build("ifr").check(model)
