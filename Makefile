@@ -19,7 +19,7 @@ RUN ?= results/demo# the finished run whose draws `make bench` repeats
 RUNS ?=# folders of two finished runs whose orders of methods `make compare` compares
 TEXTS ?=# texts that `make bench-precision` reads, one a line
 FILE ?=# the leaderboard's entry that `make check-summary` checks
-AGAINST ?= random# with what `make decide` compares methods: one of them, leader or all
+DECIDE ?=# options of `make decide`, such as --against leader; tools/decide.py has all of them
 SAMPLES ?=# not empty: `make summary` also keeps both areas of every sample
 MODEL_FOLDER ?=# weights of that run's model, if they lie in a folder of their own
 
@@ -73,7 +73,7 @@ compare: $(STAMP) ## do two runs rank alike? RUNS="results/a results/b"
 	@$(BIN)/python scripts/compare_runs.py $(RUNS)
 
 decide: $(STAMP) ## after how many records was it decided? CONFIG=my.yaml
-	@$(TOOLS)/decide.py --configfile $(CONFIG) $(CHANGED) --against '$(AGAINST)'
+	@$(TOOLS)/decide.py --configfile $(CONFIG) $(CHANGED) $(DECIDE)
 
 check-run: $(STAMP) ## does every result match its seal? CONFIG=my.yaml
 	@$(BIN)/python scripts/check_run.py --configfile $(CONFIG) $(CHANGED)

@@ -43,9 +43,8 @@ def log_capitals(
         means: m, (M,).
         pool: number of records that they are drawn from without replacement; None: infinite.
     """
-    count = values.shape[1]
-    capitals = np.zeros((2, count, len(means)))
-    total, squares = np.zeros((count, 1)), np.full((count, 1), 0.25)
+    capitals = np.zeros((2, values.shape[1], len(means)))
+    total, squares = np.zeros((values.shape[1], 1)), np.full((values.shape[1], 1), 0.25)
     for read, value in enumerate(values[:, :, None]):
         # What the mean of the records not yet read is, if m is the mean of all.
         left = means[None] if pool is None else (pool * means - total) / (pool - read)
@@ -54,9 +53,8 @@ def log_capitals(
         inside = np.clip(left, 0, 1)
         with np.errstate(divide="ignore"):
             most = TRUNCATION / inside, TRUNCATION / (1 - inside)
-        for capital, sign, limit, impossible in zip(
-            capitals, (1, -1), most, (left < 0, left > 1), strict=True
-        ):
+        sides = zip(capitals, (1, -1), most, (left < 0, left > 1), strict=True)
+        for capital, sign, limit, impossible in sides:
             gain = np.log1p(sign * np.clip(sign * bets, 0, limit) * (value - inside))
             capital += np.where(impossible, np.inf, gain)
         total = total + value
