@@ -94,6 +94,7 @@ SETTINGS = {
         "masked_model": None,
         "target": "label",
         "step_scores": None,
+        "scope": None,
         "seed": 1,
     },
     "evaluate_soft": {

@@ -104,7 +104,7 @@ class MaskingMethod(ScopedMethod):
         positions = sample.in_scope
         if positions:
             units = self._units(model, sample)  # (tokens in scope,)
-            masks = self.masks(sample, units[-1] + 1)
+            masks = self.masks(sample, int(units[-1]) + 1)  # NumPy's 2^64 would be 0
             distinct, index = np.unique(masks, axis=0, return_inverse=True)
             values = self._values(model, sample, distinct[:, units])[index]
             scores[:, positions] = self.unit_scores(masks, values)[units].T

@@ -124,8 +124,8 @@ def padding_differs(model: Decoder) -> str:
             attention_mask=seen,
             generation_config=GenerationConfig(
                 do_sample=False,
-                max_new_tokens=2,
-                min_new_tokens=2,
+                max_new_tokens=6,
+                min_new_tokens=6,
                 pad_token_id=0,
                 output_logits=True,
                 return_dict_in_generate=True,

@@ -219,6 +219,13 @@ def test_a_price_counts_the_scope_and_what_is_read_once_before_it():
     assert price("kernel_shap", range(35, 40)) == pytest.approx((2 * singles + 2 * 5) / 40)
 
 
+@pytest.mark.parametrize("name", METHODS)
+def test_a_prompt_may_have_more_than_64_units(model, name):
+    ids = (3 * samples()[0].prompt_ids * 9)[:70]
+    (scores,) = attribute(name, model, [ExplainedSample("long", ids, [7], [0], [7])])
+    assert scores.isfinite().all()
+
+
 @pytest.mark.parametrize("token_budget", [1, 9, 30, 999])
 def test_masked_prompts_share_what_is_before_their_first_difference(model, token_budget):
     """In batches of the token budget, and each masked prompt once."""
