@@ -29,6 +29,11 @@ def main(arguments: argparse.Namespace) -> None:
     """Print a line for each comparison, and the share of records that stopping saves."""
     raw, paths = run_file(arguments)
     config = load_run(raw, paths, CONFIG_FOLDER, load_method)
+    if config.run_file.evaluation.pi_per_step is not None:
+        raise BenchmarkError(
+            "evaluation.pi_per_step: records that are measured at some π only have values that "
+            "depend on each other; allowed is null (preset `paper` or `efficient`)"
+        )
     path = Path("results", config.run_file.run, "data/summary/soft_samples.parquet")
     if not path.is_file():
         raise BenchmarkError(f"{path}: no finished run")

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from decide import decisions
+from decide import CONFIG_FOLDER, decisions, main, parser
 from pisoft.errors import BenchmarkError
 
 CLIPS = {"auc_pi_soft_ns": 1.0}
@@ -52,3 +52,10 @@ def test_unknown_methods_are_named() -> None:
         decided("god")
     with pytest.raises(BenchmarkError, match="against: nothing to compare with 'good'"):
         decided("good", {"ndcg": 1.0})
+
+
+def test_a_run_that_measures_a_part_of_the_grid_is_refused() -> None:
+    given = ["--configfile", str(CONFIG_FOLDER / "config.yaml")]
+    given += ["--config", "evaluation={preset: sparse}"]
+    with pytest.raises(BenchmarkError, match="evaluation.pi_per_step"):
+        main(parser().parse_args(given))
