@@ -26,7 +26,6 @@ from pisoft.workflow.wildcards import models_of, one_of, part_constraint
 ROOT = Path(__file__).parents[3]
 DATA = Path("results/r/data")
 LLAMA = "llama-3.1-8b-instruct"
-LARGE = "llama-3.1-70b-instruct"
 
 
 def run(name, **changes):
@@ -114,17 +113,17 @@ def test_records_are_read_from_where_their_source_says(demo, paper):
 
 def test_a_dataset_has_the_files_of_all_its_shards(paper):
     files = Inputs(paper, DATA).all_parts("{model}/{part}")
-    by_part = files(of(model=LLAMA, part="imdb/0-156"))
+    by_part = files(of(model=LLAMA, part="imdb/0-336"))
     assert by_part == files(of(model=LLAMA, dataset="imdb"))
-    assert by_part[0] == f"{LLAMA}/imdb/0-156"
+    assert by_part[0] == f"{LLAMA}/imdb/0-336"
     assert len(by_part) > 1
 
 
 def test_an_evaluation_reads_its_samples_of_a_larger_shard(paper):
-    cell = of(model=LARGE, protocol="dynamic", method="saliency", part="imdb/162-180")
-    assert Inputs(paper, DATA).enclosing("{model}/{part}")(cell) == f"{LARGE}/imdb/144-288"
+    cell = of(model=LLAMA, protocol="dynamic", method="saliency", part="imdb/504-672")
+    assert Inputs(paper, DATA).enclosing("{model}/{part}")(cell) == f"{LLAMA}/imdb/336-672"
     settings = Jobs(paper, None, ROOT / "scripts", "python").settings("evaluate")(cell)
-    assert (json.loads(settings)["first_place"], json.loads(settings)["rows"]) == (162, [18, 36])
+    assert (json.loads(settings)["first_place"], json.loads(settings)["rows"]) == (504, [168, 336])
 
 
 def test_missing_scores_made_elsewhere_end_the_run_with_what_to_do(tmp_path):
