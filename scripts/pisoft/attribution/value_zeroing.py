@@ -67,7 +67,7 @@ class ValueZeroing(AttributionMethod):
     Options = ValueZeroingOptions
     options: ValueZeroingOptions
 
-    _found: tuple[LanguageModel, LayerForm, Sequence[torch.nn.Module]] | None = None
+    _form_of: tuple[LanguageModel, LayerForm, Sequence[torch.nn.Module]] | None = None
 
     def check(self, model: LanguageModel) -> None:
         """Raise a BenchmarkError if layers cannot be followed, or are fewer than asked for.
@@ -76,21 +76,25 @@ class ValueZeroing(AttributionMethod):
         """
         super().check(model)
         self.last_layers(model, self.options.layers)
-        self._way(model)
+        self._layers_of(model)
 
-    def _way(self, model: LanguageModel) -> tuple[LayerForm, Sequence[torch.nn.Module]]:
+    def _layers_of(self, model: LanguageModel) -> tuple[LayerForm, Sequence[torch.nn.Module]]:
         """Return how a layer's outputs are found, and what the last one's pass; tried once."""
         from pisoft.models.layers import layer_form, modules_behind
 
-        if self._found is None or self._found[0] is not model:
+        if self._form_of is None or self._form_of[0] is not model:
             try:
                 form = layer_form(model)
-                self._found = model, form, modules_behind(model) if self.options.final_norm else []
+                self._form_of = (
+                    model,
+                    form,
+                    modules_behind(model) if self.options.final_norm else [],
+                )
             except BenchmarkError as error:
                 raise BenchmarkError(
                     f"method 'value_zeroing': model '{model.name}': {error}"
                 ) from error
-        return self._found[1:]
+        return self._form_of[1:]
 
     def forwards(self, prompt_tokens: float, steps: float) -> float:
         """A forward, and for every step the better part of another: what comes behind attention."""
@@ -104,7 +108,7 @@ class ValueZeroing(AttributionMethod):
         from pisoft.models.precision import computing_in_float32
 
         chosen = self.last_layers(model, self.options.layers)
-        form, final = self._way(model)
+        form, final = self._layers_of(model)
         steps = batch.positions.shape[1]
         totals = [torch.zeros(batch.input_ids.shape, device=batch.device) for _ in range(steps)]
 

@@ -429,8 +429,8 @@ def _differentiated(
     output = output[0] if isinstance(output, tuple) else output
     direction = (output - hidden).detach()
     inputs = [hidden, *biases]
-    found = torch.autograd.grad((output * direction).sum(), inputs, allow_unused=True)
+    by_input = torch.autograd.grad((output * direction).sum(), inputs, allow_unused=True)
     gradients = [
-        torch.zeros_like(at) if by is None else by for at, by in zip(inputs, found, strict=True)
+        torch.zeros_like(at) if by is None else by for at, by in zip(inputs, by_input, strict=True)
     ]
     return output.detach(), gradients, direction

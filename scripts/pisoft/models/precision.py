@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch.nn.functional import linear
@@ -111,8 +111,8 @@ def whole_in_float32(network: torch.nn.Module, layers: Iterable[torch.nn.Module]
     parts = {layer: list(layer.modules()) for layer in layers}
     inside = {part for of_layer in parts.values() for part in of_layer}
     parts |= {part: [part] for part in network.modules() if part not in inside}
-    own: Any = network
-    parts[network] = list(filter(None, (network, own.get_output_embeddings())))
+    head = cast("Any", network).get_output_embeddings()
+    parts[network] = list(filter(None, (network, head)))
     running: list[ExitStack] = []  # a module may run inside another, or inside itself
 
     def widen(module: torch.nn.Module, _: object) -> None:

@@ -37,14 +37,14 @@ def problems(path: Path) -> list[str]:
         summary = Summary.model_validate(read(path))
     except ValidationError as error:
         return problems_of(error, str(path))
-    found = list(_tables(summary)) or [*_results(summary), *_means(summary)]
-    known = {key for key in {*SETTINGS, *NO_NUMBER} if key.split(".")[0] in SECTIONS}
-    for key in summary.settings.keys() - known:
+    defects = list(_tables(summary)) or [*_results(summary), *_means(summary)]
+    allowed = {key for key in {*SETTINGS, *NO_NUMBER} if key.split(".")[0] in SECTIONS}
+    for key in summary.settings.keys() - allowed:
         if key.split(".")[0] in SECTIONS:
-            found.append(f"settings: unknown key '{key}'{did_you_mean(key, known)}")
+            defects.append(f"settings: unknown key '{key}'{did_you_mean(key, allowed)}")
     if (expected := settings_hash(summary.settings)) != summary.settings_hash:
-        found.append(f"settings_hash: is '{summary.settings_hash}', of the settings '{expected}'")
-    return [f"{path}: {line}" for line in found]
+        defects.append(f"settings_hash: is '{summary.settings_hash}', of the settings '{expected}'")
+    return [f"{path}: {line}" for line in defects]
 
 
 def _tables(summary: Summary) -> Iterator[str]:
