@@ -2,19 +2,16 @@
 
 The rules are those of layer-wise relevance propagation in its gradient form, and of GIM. They sit
 in forward hooks of single modules and in the attention probe, for as long as a context is open.
-Modules are recognised by what they compute on a dozen tokens, not by their class, and what was
-recognised is then tried layer by layer.
+What :mod:`pisoft.models.recognition` makes of a model is tried layer by layer.
 Shapes: B samples, T positions, H query heads, D head width, d hidden width.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import product
 from typing import Any
 
 import torch
@@ -26,9 +23,9 @@ from pisoft.models.precision import (
     at_least_float32,
     close,
     computing_in_float32,
-    whole_in_float32,
 )
-from pisoft.models.trial import problem_of, trial_ids
+from pisoft.models.recognition import ModuleCall, layer_name, module_calls, recognised_parts
+from pisoft.models.trial import problem_of
 
 
 @dataclass(frozen=True)
@@ -109,49 +106,6 @@ class _AttentionRule:
         return inputs.weighted_values(inputs.probabilities(softmax))
 
 
-@dataclass(frozen=True)
-class _NormForm:
-    """A norm y = (x − mean) · w / statistic + b, the mean if `centred`, else 0; w is `weight`."""
-
-    centred: bool
-    weight: Callable[[torch.nn.Module], torch.Tensor | float]
-
-    def linear(
-        self, module: torch.nn.Module, inputs: torch.Tensor, output: torch.Tensor
-    ) -> torch.Tensor:
-        """Return the output (…, d) with the statistic a constant, float32 or better.
-
-        The statistic is that of the output, whatever the norm adds to it for stability.
-        """
-        x, y = at_least_float32(inputs), at_least_float32(output)
-        if self.centred:
-            x = x - x.mean(dim=-1, keepdim=True)
-        x = x * self.weight(module)
-        bias = getattr(module, "bias", None)
-        bias = 0.0 if bias is None else at_least_float32(bias)
-        squares = x.square().sum(dim=-1, keepdim=True)
-        inverse = (x * (y - bias)).sum(dim=-1, keepdim=True) / squares.where(squares > 0, 1)
-        return x * inverse.detach() + bias
-
-
-def _no_weight(module: torch.nn.Module) -> float:
-    return 1.0
-
-
-def _weight(module: Any) -> torch.Tensor:
-    return at_least_float32(module.weight)
-
-
-def _weight_from_one(module: Any) -> torch.Tensor:
-    return 1 + at_least_float32(module.weight)
-
-
-# RMSNorm and LayerNorm, whose weights, if there are any, may be stored less one, as Gemma's are.
-NORM_FORMS = [
-    _NormForm(*form) for form in product((False, True), (_weight, _weight_from_one, _no_weight))
-]
-
-
 def _linear_activation(inputs: torch.Tensor, output: torch.Tensor) -> torch.Tensor:
     """Return z times the constant act(z) / z, float32 or better; 0 where z is."""
     z, activated = at_least_float32(inputs), at_least_float32(output)
@@ -169,16 +123,10 @@ class ModifiedBackward:
     """
 
     def __init__(self, model: LanguageModel) -> None:
-        self._norms: dict[torch.nn.Module, _NormForm] = {}
-        self._activations: list[torch.nn.Module] = []
-        self._gates: list[torch.nn.Module] = []  # activations that a product follows
-        self._gated: list[torch.nn.Module] = []  # feed-forward blocks that hold the product
-        self._experts: list[torch.nn.Module] = []  # those that are told how to mix their results
         if not model.blocks:
             raise BenchmarkError("its decoder has no list of its layers")
-        for attempt in (self._recognise, self._try_layers):
-            if problem := problem_of(partial(attempt, model)):
-                raise BenchmarkError(f"its backward pass cannot be modified: {problem}")
+        if problem := problem_of(partial(self._try_on, model)):
+            raise BenchmarkError(f"its backward pass cannot be modified: {problem}")
 
     @contextmanager
     def applied(self, rules: BackwardRules) -> Iterator[AttentionProbe]:
@@ -188,7 +136,9 @@ class ModifiedBackward:
         """
 
         def norm(module: torch.nn.Module, inputs: Any, output: torch.Tensor) -> torch.Tensor:
-            return differentiated_as(output, self._norms[module].linear(module, inputs[0], output))
+            return differentiated_as(
+                output, self._parts.norms[module].linear(module, inputs[0], output)
+            )
 
         def activation(_: torch.nn.Module, inputs: Any, output: torch.Tensor) -> torch.Tensor:
             return differentiated_as(output, _linear_activation(inputs[0], output))
@@ -205,81 +155,29 @@ class ModifiedBackward:
             return scaled_gradient(output, rules.gated)
 
         hooks: list[tuple[bool, Any, Any]] = [
-            (rules.constant_norms, self._norms, norm),
-            (rules.linear_activations, self._activations, activation),
-            (rules.constant_gates, self._gates, constant),
-            (rules.gated != 1, self._gated, gated),
+            (rules.constant_norms, self._parts.norms, norm),
+            (rules.linear_activations, self._parts.activations, activation),
+            (rules.constant_gates, self._parts.gates, constant),
+            (rules.gated != 1, self._parts.gated, gated),
         ]
         with ExitStack() as stack:
             for switched_on, modules, hook in hooks:
                 for module in modules if switched_on else ():
                     stack.callback(module.register_forward_hook(hook).remove)
-            for module in self._experts if rules.constant_routing else ():
+            for module in self._parts.experts if rules.constant_routing else ():
                 stack.callback(module.register_forward_pre_hook(constant_weights).remove)
             yield _AttentionRule(rules)
 
-    @torch.no_grad()
-    def _recognise(self, model: LanguageModel) -> str:
-        """Find norms, activations and gated blocks; return in words what is none of them."""
-        calls = _module_calls(model)
-        layers = [(f"decoder layer {n}", block) for n, block in enumerate(model.blocks)]
-        inside = {part for _, block in layers for part in block.modules()}
-        outside = [part for part in model.network.modules() if part not in inside]
-        for where, parts in [
-            *((where, list(block.modules())) for where, block in layers),
-            ("", outside),
-        ]:
-            activations = []
-            for part in parts:
-                with computing_in_float32(part):
-                    kind = _kind(part, calls[part])
-                    if kind == "norm":
-                        forms = (form for form in NORM_FORMS if _fits(form, part, calls[part][0]))
-                        if (form := next(forms, None)) is None:
-                            return f"norm {type(part).__name__} is neither RMSNorm nor LayerNorm"
-                        self._norms[part] = form
-                    elif kind == "activation":
-                        activations.append(part)
-            if where and not activations:
-                return f"{where} ({_class_of(model)}) has no activation that is a module"
-            self._activations += activations
-            for activation in activations:
-                if problem := self._recognise_block(where, parts, calls, activation):
-                    return problem
-        return ""
-
-    def _recognise_block(
-        self,
-        where: str,
-        parts: list[torch.nn.Module],
-        calls: dict[torch.nn.Module, list[_Call]],
-        activation: torch.nn.Module,
-    ) -> str:
-        """Find out whether a feed-forward block is gated; return in words if it is of no kind."""
-        parent = next(part for part in parts if activation in part.children())
-        block = f"{where}: feed-forward block {type(parent).__name__}"
-        activated = [call.output for call in calls[activation]]  # one, or one for every expert
-        if any(_is_given(calls[part], one) for part in parent.modules() for one in activated):
-            return ""  # the next linear layer reads it as it is: nothing is multiplied by it
-        if len(calls[parent]) != 1 or not _is_gated(
-            parent, activation, calls[parent][0], activated
-        ):
-            return f"{block} is neither act(x) nor act(gate) · up between linear layers"
-        self._gates.append(activation)
-        self._gated.append(parent)
-        if len(calls[parent][0].given) > 1:
-            self._experts.append(parent)
-        return ""
-
-    def _try_layers(self, model: LanguageModel) -> str:
-        """Return in words what is wrong with the gradients of a layer.
+    def _try_on(self, model: LanguageModel) -> str:
+        """Recognise a model's parts; return in words what is wrong with the gradients of a layer.
 
         Without rules they must be the layer's own. With those of CP-LRP the layer is linear, so
         that the products of gradients with inputs and biases sum to its output (Euler). Whatever
         else multiplies or bends something in it gives itself away here.
         """
+        self._parts = recognised_parts(model)
         for number, (block, call) in enumerate(zip(model.blocks, _layer_calls(model), strict=True)):
-            name = f"decoder layer {number} ({_class_of(model)})"
+            name = layer_name(model, number)
             with torch.enable_grad(), computing_in_float32(block), _biases_of(block) as biases:
                 plain, plain_gradients, direction = _differentiated(block, call, None, biases)
                 with self.applied(BackwardRules()) as probe:
@@ -301,100 +199,11 @@ class ModifiedBackward:
         return ""
 
 
-@dataclass(frozen=True)
-class _Call:
-    """What a module was called with, by position and by name, and what it gave."""
-
-    given: tuple[Any, ...]
-    named: dict[str, Any]
-    output: Any
-
-    @property
-    def hidden(self) -> torch.Tensor:
-        """The input of a decoder layer."""
-        return self.given[0] if self.given else self.named["hidden_states"]
-
-
-def _class_of(model: LanguageModel) -> str:
-    return type(model.blocks[0]).__name__
-
-
-def _module_calls(model: LanguageModel) -> dict[torch.nn.Module, list[_Call]]:
-    """Return all calls of the network's modules in a forward of the trial's tokens, in float32."""
-    calls: dict[torch.nn.Module, list[_Call]] = defaultdict(list)
-
-    def note(module: torch.nn.Module, given: Any, named: dict[str, Any], output: Any) -> None:
-        calls[module].append(_Call(given, named, output))
-
-    with ExitStack() as stack:
-        for part in model.network.modules():
-            hook = part.register_forward_hook(note, with_kwargs=True)
-            stack.callback(hook.remove)
-        stack.enter_context(whole_in_float32(model.network, model.blocks))
-        model.logits(model.hidden_states(model.embed(trial_ids(model))))
-    return calls
-
-
-def _layer_calls(model: LanguageModel) -> list[_Call]:
+def _layer_calls(model: LanguageModel) -> list[ModuleCall]:
     """Return the calls of the decoder layers in a forward of the trial's tokens, in float32."""
     with torch.no_grad():
-        calls = _module_calls(model)
+        calls = module_calls(model)
     return [calls[block][0] for block in model.blocks]
-
-
-def _kind(part: torch.nn.Module, calls: list[_Call]) -> str:
-    """Tell whether a module is a norm or an activation; nothing if it is something else."""
-    if not calls or next(part.children(), None) is not None:
-        return ""
-    inputs, output = calls[0].given[:1], calls[0].output
-    if len(calls[0].given) != 1 or calls[0].named or not isinstance(output, torch.Tensor):
-        return ""
-    (x,) = inputs
-    if not x.is_floating_point() or x.shape != output.shape or close(x, output, 1e-6):
-        return ""
-    if close(part(1000 * x), part(2000 * x), tolerance=1e-3):  # whatever it adds to the statistic
-        return "norm"
-    pointwise = close(part(x.flip(-1)), output.flip(-1), tolerance=1e-5)
-    return "activation" if pointwise and not part(torch.zeros_like(x)).any() else ""
-
-
-def _fits(form: _NormForm, part: torch.nn.Module, call: _Call) -> bool:
-    """Tell whether a norm is of a form."""
-    if getattr(part, "weight", None) is None and form.weight is not _no_weight:
-        return False
-    return close(call.output, form.linear(part, call.given[0], call.output), tolerance=1e-4)
-
-
-def _is_given(calls: list[_Call], tensor: torch.Tensor) -> bool:
-    """Tell whether a module without parts was called with a tensor."""
-    return any(
-        isinstance(given, torch.Tensor)
-        and given.data_ptr() == tensor.data_ptr()
-        and given.shape == tensor.shape
-        for call in calls
-        for given in call.given
-    )
-
-
-def _is_gated(
-    block: torch.nn.Module, activation: torch.nn.Module, call: _Call, activated: list[torch.Tensor]
-) -> bool:
-    """Tell whether a block is affine in its input and in its activated gate, and needs both."""
-
-    def output(scale: float, gate_scale: float) -> torch.Tensor:
-        gates = (gate_scale * gate for gate in activated)
-        hook = activation.register_forward_hook(lambda *_: next(gates))
-        try:
-            return block(scale * call.given[0], *call.given[1:], **call.named)
-        finally:
-            hook.remove()
-
-    with computing_in_float32(block):
-        corners = [[output(x, gate) for gate in (0, 1, 2)] for x in (0, 1, 2)]
-    affine_in_gate = all(close(b - a, c - b, 1e-3) for a, b, c in corners)
-    affine_in_input = all(close(b - a, c - b, 1e-3) for a, b, c in zip(*corners, strict=True))
-    multiplied = not close(corners[1][1], corners[0][1], 1e-3)
-    return affine_in_gate and affine_in_input and multiplied
 
 
 @contextmanager
@@ -412,7 +221,7 @@ def _biases_of(block: torch.nn.Module) -> Iterator[list[torch.nn.Parameter]]:
 
 def _differentiated(
     block: torch.nn.Module,
-    call: _Call,
+    call: ModuleCall,
     probe: AttentionProbe | None,
     biases: list[torch.nn.Parameter],
 ) -> tuple[torch.Tensor, list[torch.Tensor], torch.Tensor]:

@@ -268,7 +268,11 @@ class Bent(torch.nn.Module):
     ("part", "make", "problem"),
     [
         ("input_layernorm", lambda _: CubedNorm(), "norm CubedNorm is neither RMSNorm nor "),
-        ("mlp", SquaredUp, "decoder layer 1: feed-forward block SquaredUp is neither act(x) nor "),
+        (
+            "mlp",
+            SquaredUp,
+            "decoder layer 1 (LlamaDecoderLayer): feed-forward block SquaredUp is neither",
+        ),
         ("self_attn.v_proj", Bent, "decoder layer 1 (LlamaDecoderLayer) computes more than norms,"),
     ],
 )

@@ -1,0 +1,237 @@
+"""Which parts of a decoder are norms, activations and gated feed-forward blocks.
+
+They are recognised by what they compute on a dozen tokens, not by their class.
+Shapes: d hidden width.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from itertools import product
+from typing import Any
+
+import torch
+
+from pisoft.errors import BenchmarkError
+from pisoft.models.model import LanguageModel
+from pisoft.models.precision import (
+    at_least_float32,
+    close,
+    computing_in_float32,
+    whole_in_float32,
+)
+from pisoft.models.trial import trial_ids
+
+
+@dataclass(frozen=True)
+class NormForm:
+    """A norm y = (x − mean) · w / statistic + b, the mean if `centred`, else 0; w is `weight`."""
+
+    centred: bool
+    weight: Callable[[torch.nn.Module], torch.Tensor | float]
+
+    def linear(
+        self, module: torch.nn.Module, inputs: torch.Tensor, output: torch.Tensor
+    ) -> torch.Tensor:
+        """Return the output (…, d) with the statistic a constant, float32 or better.
+
+        The statistic is that of the output, whatever the norm adds to it for stability.
+        """
+        x, y = at_least_float32(inputs), at_least_float32(output)
+        if self.centred:
+            x = x - x.mean(dim=-1, keepdim=True)
+        x = x * self.weight(module)
+        bias = getattr(module, "bias", None)
+        bias = 0.0 if bias is None else at_least_float32(bias)
+        squares = x.square().sum(dim=-1, keepdim=True)
+        inverse = (x * (y - bias)).sum(dim=-1, keepdim=True) / squares.where(squares > 0, 1)
+        return x * inverse.detach() + bias
+
+
+def _no_weight(module: torch.nn.Module) -> float:
+    return 1.0
+
+
+def _weight(module: Any) -> torch.Tensor:
+    return at_least_float32(module.weight)
+
+
+def _weight_from_one(module: Any) -> torch.Tensor:
+    return 1 + at_least_float32(module.weight)
+
+
+# RMSNorm and LayerNorm, whose weights, if there are any, may be stored less one, as Gemma's are.
+NORM_FORMS = [
+    NormForm(*form) for form in product((False, True), (_weight, _weight_from_one, _no_weight))
+]
+
+
+@dataclass(frozen=True)
+class ModuleCall:
+    """What a module was called with, by position and by name, and what it gave."""
+
+    given: tuple[Any, ...]
+    named: dict[str, Any]
+    output: Any
+
+    @property
+    def hidden(self) -> torch.Tensor:
+        """The input of a decoder layer."""
+        return self.given[0] if self.given else self.named["hidden_states"]
+
+
+@dataclass
+class RecognisedParts:
+    """The parts of a decoder that are neither linear nor attention.
+
+    Attributes:
+        norms: form of each norm, those outside the layers included.
+        activations: pointwise functions without parts.
+        gates: activations that a product follows.
+        gated: feed-forward blocks that hold the product.
+        experts: those of them that are told how to mix their results.
+    """
+
+    norms: dict[torch.nn.Module, NormForm] = field(default_factory=dict)
+    activations: list[torch.nn.Module] = field(default_factory=list)
+    gates: list[torch.nn.Module] = field(default_factory=list)
+    gated: list[torch.nn.Module] = field(default_factory=list)
+    experts: list[torch.nn.Module] = field(default_factory=list)
+
+
+@torch.no_grad()
+def recognised_parts(model: LanguageModel) -> RecognisedParts:
+    """Return the parts of a model, tried in float32.
+
+    Raises:
+        BenchmarkError: a norm or a feed-forward block is of no form that is listed here.
+    """
+    recognised = RecognisedParts()
+    calls = module_calls(model)
+    layers = [(layer_name(model, n), list(block.modules())) for n, block in enumerate(model.blocks)]
+    inside = {part for _, parts in layers for part in parts}
+    outside = [part for part in model.network.modules() if part not in inside]
+    for layer, parts in [*layers, ("", outside)]:
+        activations = []
+        for part in parts:
+            with computing_in_float32(part):
+                kind = _kind(part, calls[part])
+                if kind == "norm":
+                    recognised.norms[part] = _form(part, calls[part][0])
+                elif kind == "activation":
+                    activations.append(part)
+        if layer and not activations:
+            raise BenchmarkError(f"{layer} has no activation that is a module")
+        recognised.activations += activations
+        for activation in activations:
+            parent = next(part for part in parts if activation in part.children())
+            _recognise_block(recognised, layer, parent, activation, calls)
+    return recognised
+
+
+def _recognise_block(
+    recognised: RecognisedParts,
+    layer: str,
+    block: torch.nn.Module,
+    activation: torch.nn.Module,
+    calls: dict[torch.nn.Module, list[ModuleCall]],
+) -> None:
+    """Note whether a feed-forward block is gated; raise if it is neither that nor plain."""
+    activated = [call.output for call in calls[activation]]  # one, or one for every expert
+    if any(_is_given(calls[part], one) for part in block.modules() for one in activated):
+        return  # the next linear layer reads it as it is: nothing is multiplied by it
+    if len(calls[block]) != 1 or not _is_gated(block, activation, calls[block][0], activated):
+        raise BenchmarkError(
+            f"{layer}: feed-forward block {type(block).__name__} is neither act(x) nor "
+            "act(gate) · up between linear layers"
+        )
+    recognised.gates.append(activation)
+    recognised.gated.append(block)
+    if len(calls[block][0].given) > 1:
+        recognised.experts.append(block)
+
+
+def layer_name(model: LanguageModel, number: int) -> str:
+    """Return what messages call a decoder layer."""
+    return f"decoder layer {number} ({type(model.blocks[number]).__name__})"
+
+
+def module_calls(model: LanguageModel) -> dict[torch.nn.Module, list[ModuleCall]]:
+    """Return all calls of the network's modules in a forward of the trial's tokens, in float32."""
+    calls: dict[torch.nn.Module, list[ModuleCall]] = defaultdict(list)
+
+    def note(module: torch.nn.Module, given: Any, named: dict[str, Any], output: Any) -> None:
+        calls[module].append(ModuleCall(given, named, output))
+
+    with ExitStack() as stack:
+        for part in model.network.modules():
+            hook = part.register_forward_hook(note, with_kwargs=True)
+            stack.callback(hook.remove)
+        stack.enter_context(whole_in_float32(model.network, model.blocks))
+        model.logits(model.hidden_states(model.embed(trial_ids(model))))
+    return calls
+
+
+def _kind(part: torch.nn.Module, calls: list[ModuleCall]) -> str:
+    """Tell whether a module is a norm or an activation; nothing if it is something else."""
+    if not calls or next(part.children(), None) is not None:
+        return ""
+    inputs, output = calls[0].given[:1], calls[0].output
+    if len(calls[0].given) != 1 or calls[0].named or not isinstance(output, torch.Tensor):
+        return ""
+    (x,) = inputs
+    if not x.is_floating_point() or x.shape != output.shape or close(x, output, 1e-6):
+        return ""
+    if close(part(1000 * x), part(2000 * x), tolerance=1e-3):  # whatever it adds to the statistic
+        return "norm"
+    pointwise = close(part(x.flip(-1)), output.flip(-1), tolerance=1e-5)
+    return "activation" if pointwise and not part(torch.zeros_like(x)).any() else ""
+
+
+def _form(part: torch.nn.Module, call: ModuleCall) -> NormForm:
+    """Return the form of a norm; raise if it has none of them."""
+    weighted = getattr(part, "weight", None) is not None
+    for form in NORM_FORMS:
+        if (weighted or form.weight is _no_weight) and close(
+            call.output, form.linear(part, call.given[0], call.output), tolerance=1e-4
+        ):
+            return form
+    raise BenchmarkError(f"norm {type(part).__name__} is neither RMSNorm nor LayerNorm")
+
+
+def _is_given(calls: list[ModuleCall], tensor: torch.Tensor) -> bool:
+    """Tell whether a module without parts was called with a tensor."""
+    return any(
+        isinstance(given, torch.Tensor)
+        and given.data_ptr() == tensor.data_ptr()
+        and given.shape == tensor.shape
+        for call in calls
+        for given in call.given
+    )
+
+
+def _is_gated(
+    block: torch.nn.Module,
+    activation: torch.nn.Module,
+    call: ModuleCall,
+    activated: list[torch.Tensor],
+) -> bool:
+    """Tell whether a block is affine in its input and in its activated gate, and needs both."""
+
+    def output(scale: float, gate_scale: float) -> torch.Tensor:
+        gates = (gate_scale * gate for gate in activated)
+        hook = activation.register_forward_hook(lambda *_: next(gates))
+        try:
+            return block(scale * call.given[0], *call.given[1:], **call.named)
+        finally:
+            hook.remove()
+
+    with computing_in_float32(block):
+        corners = [[output(x, gate) for gate in (0, 1, 2)] for x in (0, 1, 2)]
+    affine_in_gate = all(close(b - a, c - b, 1e-3) for a, b, c in corners)
+    affine_in_input = all(close(b - a, c - b, 1e-3) for a, b, c in zip(*corners, strict=True))
+    multiplied = not close(corners[1][1], corners[0][1], 1e-3)
+    return affine_in_gate and affine_in_input and multiplied
