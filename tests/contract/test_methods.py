@@ -52,13 +52,15 @@ class TestEveryMethod:
         assert method.family in ("baseline", "attention", "gradient", "perturbation")
 
     def test_gives_one_finite_score_per_step_and_prompt_token(self, name, model):
+        varied = []
         for sample, scores in zip(samples(), scores_of(name, model), strict=True):
             assert tuple(scores.shape) == (len(sample.steps), len(sample.prompt_ids))
             assert scores.isfinite().all()
             if load_method(name).non_negative:
                 assert (scores >= 0).all()
-            if sample.sample_id in ("long", "short") and name not in MAY_VANISH:
-                assert (scores.amax(dim=1) > scores.amin(dim=1)).all(), "not all the same"
+            if sample.sample_id in ("long", "short"):
+                varied += (scores.amax(dim=1) > scores.amin(dim=1)).tolist()
+        assert any(varied) if name in MAY_VANISH else all(varied)
 
     def test_is_the_same_alone_and_in_any_batch(self, name, model):
         reordered = attribute(name, model, samples()[::-1])[::-1]
