@@ -1,4 +1,5 @@
-# In:  the configuration of a tiny model and the embedded tasks it learns; a GGUF file.
+# In:  the configuration of a tiny model and the embedded tasks it learns; a GGUF file;
+#      the commit of a model on the hub that is quantised.
 # Out: <data>/models/{model}{variant}/ and <data>/masked_models/{masked_model}/, model folders as
 #      `save_pretrained` writes them.
 
@@ -46,30 +47,28 @@ use rule train_model as make_masked_model with:
         "Making masked model {wildcards.masked_model}"
 
 
-rule dequantise_model:
+rule convert_model:
     input:
-        weights=lambda wildcards: CONFIG.models[wildcards.model].source.path,
+        model=SOURCES.original_model,
     output:
         files=expand("<data>/models/{{model}}/{file}", file=MODEL_FILES),
-        report="<data>/models/{model}/gguf.json",
+        origin="<data>/models/{model}/origin.json",
     log:
-        "<logs>/dequantise_model/{model}.log",
+        "<logs>/convert_model/{model}.log",
     benchmark:
-        "<logs>/dequantise_model/{model}.tsv"
+        "<logs>/convert_model/{model}.tsv"
     wildcard_constraints:
-        model=models_of(CONFIG, "gguf"),
+        model=one_of(converted_models(CONFIG)),
     conda:
         "../envs/lm.yaml"
-    threads: 1
+    threads: model_threads
     resources:
-        # The tensors of the file, and the weights that they become.
-        mem_mb=lambda wildcards, input: 2000 + 12 * os.path.getsize(input.weights) // 10**6,
-        runtime=30,
+        **model_resources("convert_model"),
     params:
-        **job("dequantise_model", "dequantise"),
-        folder=lambda wildcards, output: Path(output.report).parent,
+        **job("convert_model", "convert"),
+        folder=lambda wildcards, output: Path(output.origin).parent,
     message:
-        "Dequantising model {wildcards.model}"
+        "Converting model {wildcards.model}"
     shell:
-        "{params.command} --settings {params.settings:q} --weights {input.weights:q} "
-        "--output-folder {params.folder:q} > {log:q} 2>&1"
+        "{params.command} --settings {params.settings:q} --gpus {resources.gpu} "
+        "--model {input.model:q} --output-folder {params.folder:q} > {log:q} 2>&1"

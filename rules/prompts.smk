@@ -5,7 +5,7 @@
 rule build_prompts:
     input:
         samples=rules.sample_dataset.output.samples,
-        model=SOURCES.model,
+        model=SOURCES.tokenizer,
     output:
         prompts="<data>/prompts/{model}/{part}.parquet",
     log:

@@ -20,7 +20,7 @@ from pisoft.datasets.hub import (
 )
 from pisoft.errors import BenchmarkError
 
-GGUF_REPORT = "gguf.json"  # in a folder that was made from a GGUF file: from which one
+ORIGIN = "origin.json"  # in a folder of converted weights: from what
 
 
 def located(model: LoadedModel, files: Sequence[Path]) -> tuple[LoadedModel, Path | None]:
@@ -28,9 +28,9 @@ def located(model: LoadedModel, files: Sequence[Path]) -> tuple[LoadedModel, Pat
 
     Args:
         model: which model.
-        files: files of its folder; of the hub, the record of its commit.
+        files: files of its folder; to load it from the hub, the record of its commit alone.
     """
-    if model.repository is None:
+    if model.repository is None or len(files) > 1:
         return model, files[0].parent
     commit = read_commit(files[0], model.repository, str(model.revision))
     return model.model_copy(update={"revision": commit}), None
@@ -75,7 +75,8 @@ def pretrained_network(
     logging.disable_progress_bar()  # a log file is no place for it
     source = model_files(model, folder, weights=True)
     decoder_layers(LocalModel(kind="local", path=str(source)))  # can it be made at all?
-    _check_quantization(model, source)
+    if _is_quantised(model, source):
+        options.pop("quantization_config", None)  # the stored one holds
     options |= {"dtype": model.dtype, "use_safetensors": True, "output_loading_info": True}
     # Weights of another shape are refused below, by name.
     network, loaded = pretrained(kind, model, source, ignore_mismatched_sizes=True, **options)
@@ -83,17 +84,19 @@ def pretrained_network(
     return network, commit_of(model, source)
 
 
-def _check_quantization(model: LoadedModel, source: Path) -> None:
-    """Refuse 4-bit weights of bitsandbytes for a model that is not quantised by its entry."""
+def _is_quantised(model: LoadedModel, source: Path) -> bool:
+    """Tell whether a folder holds 4-bit weights of bitsandbytes; its entry has to say so too."""
     from transformers import AutoConfig
 
     config = pretrained(AutoConfig, model, source)
     stored = getattr(config, "quantization_config", None) or {}
-    if model.quantization == "none" and stored.get("load_in_4bit"):
+    quantised = bool(stored.get("load_in_4bit"))
+    if model.quantization == "none" and quantised:
         raise BenchmarkError(
             f"model '{model.name}': quantization: is 'none', but the weights in "
             f"{_origin(model, source)} are 4-bit ones of bitsandbytes; set quantization: nf4"
         )
+    return quantised
 
 
 def commit_of(model: LoadedModel, source: Path) -> str | None:
@@ -103,10 +106,9 @@ def commit_of(model: LoadedModel, source: Path) -> str | None:
         model: which model.
         source: its files, see :func:`model_files`.
     """
-    if model.repository is not None:
-        return source.name
-    gguf = source / GGUF_REPORT
-    return f"sha256:{json.loads(gguf.read_bytes())['sha256']}" if gguf.is_file() else None
+    if (origin := source / ORIGIN).is_file():
+        return str(json.loads(origin.read_bytes())["commit"])
+    return None if model.repository is None else source.name
 
 
 def model_files(model: LoadedModel, folder: Path | None, weights: bool = False) -> Path:

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from pisoft.config.cells import MARK, SHUFFLED_LABELS
-from pisoft.config.jobs.hub import commit_file
+from pisoft.config.jobs.hub import commit_file, converted_models
 from pisoft.config.methods import EXPORT, ScoresFile
+from pisoft.config.models import GgufModel, HubModel
 from pisoft.config.resolved import Config
 from pisoft.config.shards import dataset_of, enclosing_part, parts
 from pisoft.config.studies import Permuted
@@ -22,7 +23,7 @@ MASKED_MODEL_FILES = (
     "tokenizer_config.json",
 )
 MODEL_FILES = (*MASKED_MODEL_FILES, "generation_config.json")
-MADE = ("trained", "unigram", "gguf")  # kinds of sources whose folder a rule makes
+MADE = ("trained", "unigram")  # kinds of sources whose folder a rule makes
 LOADED = ("*.json", "*.jinja", "*.safetensors", "*.model")  # of a local folder
 
 
@@ -75,12 +76,27 @@ class Inputs:
     def model(self, wildcards: Any) -> list[str]:
         """Return the files that a model is loaded from, so that a change of them is noticed.
 
-        Of a variant that is another training they are in a folder of its name. Of a model on the
-        hub there is the record of its commit alone.
+        Of a model on the hub there is the record of its commit alone, unless it is converted.
+        """
+        if wildcards.model in converted_models(self.config):
+            return [str(self.data / "models" / wildcards.model / file) for file in MODEL_FILES]
+        return self.original_model(wildcards)
+
+    def tokenizer(self, wildcards: Any) -> list[str]:
+        """Return the files that a model's tokenizer is loaded from: of the hub, no weights."""
+        on_hub = isinstance(self.config.models[wildcards.model].source, HubModel)
+        return self.original_model(wildcards) if on_hub else self.model(wildcards)
+
+    def original_model(self, wildcards: Any) -> list[str]:
+        """Return such files of a model as its source has it.
+
+        Of a variant that is another training they are in a folder of its name.
         """
         variant = wildcards.get("variant", "")
         folder = wildcards.model + (variant if variant == MARK + SHUFFLED_LABELS else "")
         source = self.config.models[wildcards.model].source
+        if isinstance(source, GgufModel):
+            return [source.path]
         return self._weights(source, f"models/{folder}", MODEL_FILES)
 
     def masked_model(self, wildcards: Any) -> list[str]:

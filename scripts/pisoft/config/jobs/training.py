@@ -1,4 +1,4 @@
-"""Jobs that train, count or dequantise models."""
+"""Jobs that train, count or convert models."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pisoft.config.datasets import (
     Labels,
     Message,
 )
-from pisoft.config.jobs.fields import DatasetName, ModelName, masked_model
+from pisoft.config.jobs.fields import DatasetName, Loaded, ModelName
 from pisoft.config.models import (
     TrainedModel,
     UnigramMaskedModel,
@@ -54,8 +54,7 @@ class MakeMaskedJob(JobSettings):
     ]
 
 
-class DequantiseJob(JobSettings, of="models.{model}"):
-    """Settings of `dequantise_model`; the GGUF file is an input."""
+class ConvertJob(JobSettings):
+    """Settings of `convert_model`; the weights are an input."""
 
-    model: ModelName
-    dtype: str
+    model: Loaded

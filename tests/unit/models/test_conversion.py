@@ -1,4 +1,4 @@
-"""Models from GGUF files, written by the library of the format and read by the workflow's rule."""
+"""Weights that are converted once: GGUF files, written by their library, and 4-bit weights."""
 
 import argparse
 import hashlib
@@ -10,12 +10,14 @@ import torch
 from gguf import GGMLQuantizationType, GGUFWriter, quants
 from transformers import AutoModelForCausalLM, LlamaConfig, LlamaForCausalLM
 
-import dequantise_model
+import convert_model
 from pisoft.config.jobs.fields import LoadedModel
-from pisoft.config.jobs.training import DequantiseJob
+from pisoft.config.jobs.training import ConvertJob
 from pisoft.errors import BenchmarkError
+from pisoft.models import repository
 from pisoft.models.loading import load_model, model_facts
 from pisoft.models.tokenizer import load_tokenizer
+from pisoft.workflow.inputs import MODEL_FILES
 
 SIZE, HEADS, KEY_VALUE_HEADS, LAYERS, WIDE = 64, 4, 2, 2, 96
 TEMPLATE = "{% for message in messages %}{{ message['content'] }}{% endfor %}"
@@ -98,8 +100,9 @@ def write_gguf(path, network, architecture="llama", kind=GGMLQuantizationType.F3
 
 
 def dequantised(path, folder, dtype="float32"):
-    settings = DequantiseJob(model="mine", dtype=dtype).to_json()
-    dequantise_model.main(argparse.Namespace(settings=settings, weights=path, output_folder=folder))
+    settings = ConvertJob(model=model_of(dtype)).to_json()
+    arguments = argparse.Namespace(settings=settings, model=[path], gpus=0, output_folder=folder)
+    convert_model.main(arguments)
     return folder
 
 
@@ -161,3 +164,35 @@ def test_what_cannot_be_read_is_one_line_and_leaves_no_folder(network, tmp_path)
         assert str(caught.value).startswith("model 'mine': ")
         assert "\n" not in str(caught.value)
         assert not (tmp_path / "mine").exists()
+
+
+def test_4_bit_weights_are_kept_as_loading_makes_them(network, tmp_path, monkeypatch):
+    """Then no job but one reads all of the weights."""
+    commit = "c" * 40
+    snapshot = tmp_path / commit
+    folder = dequantised(write_gguf(tmp_path / "a.gguf", network), tmp_path / "source")
+    folder.rename(snapshot)
+    (snapshot / "origin.json").unlink()
+    monkeypatch.setattr(repository, "download", lambda *_: snapshot)
+    monkeypatch.setattr(repository, "files_of_model", lambda *_: ["model.safetensors"])
+    settings = model_of("bfloat16").model_copy(
+        update={"repository": "o/n", "revision": "main", "quantization": "nf4"}
+    )
+    record = tmp_path / "main.json"
+    record.write_text(json.dumps({"repository": "o/n", "revision": "main", "commit": commit}))
+    made = tmp_path / "made/mine"
+    job = ConvertJob(model=settings).to_json()
+    convert_model.main(argparse.Namespace(settings=job, model=[record], gpus=0, output_folder=made))
+
+    files = [made / name for name in MODEL_FILES]
+    assert all(file.is_file() for file in files)
+    kept = load_model(*repository.located(settings, files))
+    again = load_model(*repository.located(settings, [record]))
+    assert kept.commit == again.commit == commit
+    assert not kept.network.model.layers[0].mlp.up_proj.support_avx512bf16_for_cpu
+    ids = torch.tensor([[8, 0, 3, 1, 5, 7, 2]])
+    with torch.no_grad():
+        logits = [model.network(ids).logits for model in (kept, again)]
+    assert torch.equal(*logits)
+    sizes = [(path / "model.safetensors").stat().st_size for path in (made, snapshot)]
+    assert sizes[0] < sizes[1] / 3
