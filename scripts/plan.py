@@ -23,8 +23,7 @@ def main(arguments: argparse.Namespace) -> None:
     config = load_run(raw, files, CONFIG_FOLDER, load_method)
     plan = plan_run(config, Path("results", config.run_file.run))
     print(f"Run '{config.run_file.run}', {', '.join(map(str, files))}\n")
-    on_gpu = [name for name, model in config.models.items() if model.resources.gpu]
-    print(plan_text(plan, rate, on_gpu))
+    print(plan_text(plan, rate))
 
 
 def parser() -> argparse.ArgumentParser:

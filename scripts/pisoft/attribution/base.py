@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pisoft.models.model import Batch, LanguageModel
 
 Baseline = Literal["reference", "zero"]
+FLOAT32_SHARE = 1 / 16  # of a half-precision model's explained steps, attributed again in float32
 
 
 class MethodOptions(Strict):
@@ -166,6 +167,17 @@ class AttributionMethod(ABC):
         """
         return 1 + steps
 
+    def float32_forwards(self, prompt_tokens: float, steps: float) -> float:
+        """Return how many of :meth:`forwards` are in float32, also with 16-bit weights."""
+        return 0
+
+    def elements(self, tokens: float) -> float:
+        """Return what one sample costs besides matrix products: numbers that pass through memory.
+
+        They are given per weight of the model, for so many tokens read.
+        """
+        return 0
+
     @abstractmethod
     def attribute(self, model: LanguageModel, batch: Batch) -> list[torch.Tensor]:
         """Return raw scores, one tensor (steps, prompt tokens) for each sample of the batch.
@@ -189,6 +201,7 @@ class ScopedMethod(AttributionMethod):
         """Return what one sample costs; see :meth:`AttributionMethod.forwards`.
 
         Args:
-            prompt_tokens, steps: as there.
-            scope: prompt positions that are perturbed; None: all of them.
+            prompt_tokens: tokens that the model has read at the last explained step.
+            steps: as there.
+            scope: positions that are perturbed; None: all of them.
         """

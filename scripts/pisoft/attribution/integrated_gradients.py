@@ -49,6 +49,11 @@ class IntegratedGradients(AttributionMethod):
         """A forward for every point of the path, and a backward for every point and step."""
         return self.options.steps * (1 + steps)
 
+    def float32_forwards(self, prompt_tokens: float, steps: float) -> float:
+        """All of them, or none: option `path_dtype`."""
+        in_float32 = self.options.path_dtype == "float32"
+        return self.forwards(prompt_tokens, steps) if in_float32 else 0
+
     def attribute(self, model: LanguageModel, batch: Batch) -> list[torch.Tensor]:
         """Return norms, one tensor (steps, prompt tokens) per sample."""
         from pisoft.models.precision import computing_in_float32

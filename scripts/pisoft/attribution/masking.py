@@ -77,11 +77,15 @@ class MaskingMethod(ScopedMethod):
         """
 
     def single_forwards(self, prompt_tokens: float, scope: range) -> float:
-        """Return the forwards of one mask per token in scope, which differ at that token alone."""
+        """Return the forwards of one mask per token in scope that differs there alone, and of none.
+
+        As in :meth:`attribute`, a batch shares what is before its first token, and a mask that is
+        left over shares nothing.
+        """
         first, read = scope.start, 0.0
-        while first < scope.stop:
+        while first <= scope.stop:
             left = prompt_tokens - first
-            rows = min(self.context.sequences(math.ceil(left)), scope.stop - first)
+            rows = min(self.context.sequences(max(1, math.ceil(left))), scope.stop + 1 - first)
             read += first + rows * left
             first += rows
         return read / prompt_tokens

@@ -32,9 +32,6 @@ class Occlusion(MaskingMethod):
         return values[0] - values[1:]
 
     def forwards(self, prompt_tokens: float, steps: float, scope: range | None = None) -> float:
-        """One per token in scope, as if units were tokens, less what they share before it.
-
-        The clean input shares all but the last token with the last of them.
-        """
+        """One per token in scope, as if units were tokens, and the clean one."""
         every = range(math.ceil(prompt_tokens))
         return self.single_forwards(prompt_tokens, every if scope is None else scope)

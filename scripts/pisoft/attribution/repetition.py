@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from pisoft.attribution.base import AttributionMethod
+from pisoft.attribution.base import FLOAT32_SHARE, AttributionMethod
 from pisoft.attribution.engine import explained_sample
 from pisoft.models.batching import attempt
 from pisoft.models.model import Batch, ExplainedSample, LanguageModel
@@ -18,7 +18,6 @@ from pisoft.seeds import keyed_generator
 from pisoft.store.parquet import OK
 
 Row = dict[str, Any]
-SHARE = 1 / 16  # of the explained steps
 
 
 def compare_with_float32(
@@ -56,7 +55,7 @@ def _chosen_steps(
         sample = explained_sample(method, model, *pair)
         for part in sample.apart() if sample else ():
             key = (method.context.seed, part.sample_id, *part.steps)
-            if keyed_generator("attributed in float32", *key).random() < SHARE:
+            if keyed_generator("attributed in float32", *key).random() < FLOAT32_SHARE:
                 yield part
 
 

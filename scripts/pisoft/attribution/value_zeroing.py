@@ -100,6 +100,10 @@ class ValueZeroing(AttributionMethod):
         """A forward, and for every step the better part of another: what comes behind attention."""
         return 1 + steps
 
+    def float32_forwards(self, prompt_tokens: float, steps: float) -> float:
+        """All that comes behind attention."""
+        return steps
+
     def attribute(self, model: LanguageModel, batch: Batch) -> list[torch.Tensor]:
         """Return mean distances, or shares, one tensor (steps, prompt tokens) per sample."""
         import torch

@@ -57,9 +57,9 @@ class Lengths:
     def _counts(self) -> Counter[SampleLengths]:
         return Counter(self.samples)
 
-    def total(self, of_sample: Callable[[SampleLengths], float]) -> float:
-        """Return the sum of a quantity over all samples."""
-        return sum(count * of_sample(sample) for sample, count in self._counts.items())
+    def total(self, of_sample: Callable[[SampleLengths], Any], start: Any = 0) -> Any:
+        """Return the sum of a quantity over all samples, and of what it starts with."""
+        return sum((count * of_sample(sample) for sample, count in self._counts.items()), start)
 
     def mean(self, of_sample: Callable[[SampleLengths], float]) -> float:
         """Return the mean of a quantity over all samples, 0 without any."""

@@ -2,22 +2,23 @@
 
 A forward pass takes 2 · weights · tokens floating-point operations. That leaves out attention over
 long texts and counts embeddings: 5 % too much on the paper's run, a quarter on tiny models.
+
+Three things take longer on a GPU than their operations say: float32 in a model of half precision,
+the numbers that IFR works through one by one, and start-up.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from statistics import fmean
-from typing import Any
 
 from pisoft.attribution import method_without_models
-from pisoft.attribution.base import ScopedMethod
 from pisoft.config.cells import MARK, SHUFFLED_LABELS, Cell
-from pisoft.config.models import TOKEN_BUDGETS, TrainedModel
+from pisoft.config.models import TOKEN_BUDGETS, Resources, TrainedModel
 from pisoft.config.resolved import Config
 from pisoft.config.shards import (
     dataset_of,
@@ -26,14 +27,17 @@ from pisoft.config.shards import (
     parts,
     places,
 )
-from pisoft.cost.lengths import Lengths, SampleLengths, sample_lengths
+from pisoft.cost.lengths import Lengths, sample_lengths
 from pisoft.cost.sizes import device_bytes, parameters_of, weight_bytes
 from pisoft.cost.tokens import (
     TRAINING_FORWARDS,
+    Work,
+    attribution_work,
     draw_bounds,
     generation_tokens,
     inspection_tokens,
     ranking_tokens,
+    repetition_work,
     soft_tokens,
 )
 from pisoft.faithfulness.repetition import is_repeated
@@ -41,6 +45,13 @@ from pisoft.faithfulness.repetition import is_repeated
 START_UP = 1.0  # seconds of a job
 START_UP_WITH_MODEL = 6.0  # seconds of a job that imports torch or transformers
 READING_SPEED = 1e9  # bytes of weights per second, from disk to the device
+QUANTISING_SPEED = 2e7  # weights per second, on two CPU cores; a GPU is faster than the disk
+# A GPU's time per operation in float32, where half precision takes 1: 80 % of the data sheets' 67
+# and 19.5 TFLOP/s without TF32, where an H100 and an A100 reach 400 and 125.
+FLOAT32_TIME = 8
+# Numbers per second that go through the five kernels of a subtraction, 36 bytes each: measured on
+# two CPU cores; on a GPU by 2.2 TB/s.
+ELEMENT_SPEED = {"cpu": 5e8, "cuda": 6e10}
 HALF = ("bfloat16", "float16")
 # Jobs that load a model, on a GPU if it asks for one.
 LOADING_RULES = ("generate", "attribute", "evaluate_soft", "inspect_inputs", "evaluate_ranking")
@@ -56,6 +67,9 @@ class Job:
     low: float = 0  # tokens that the model reads at least, and at most: draws may go on until a
     high: float = 0  # mean is certain enough
     start_up: float = START_UP  # seconds before its work begins
+    masked_flops: float = 0  # of a masked model beside it
+    float32_flops: float = 0  # of all, those that take FLOAT32_TIME
+    memory_seconds: float = 0  # of work that is no matrix product
 
 
 @dataclass(frozen=True)
@@ -66,14 +80,22 @@ class Plan:
     lengths: dict[tuple[str, str], Lengths]  # of prompts and answers, by model and dataset
     parameters: dict[str, float]  # number of weights, by model
     memory: dict[str, float]  # bytes that these take on their device
+    resources: dict[str, Resources]  # that jobs ask for, by model
 
     def flops(self, job: Job, tokens: float) -> float:
         """Return the floating-point operations of a job's model that reads so many tokens."""
-        return 2 * self.parameters[job.model] * tokens if job.model else 0
+        return 2 * self.parameters[job.model] * tokens + job.masked_flops if job.model else 0
 
     def seconds(self, job: Job, rate: float, tokens: float | None = None) -> float:
         """Return how long a job takes at so many FLOP/s; without tokens, with all that it may."""
-        return job.start_up + self.flops(job, job.high if tokens is None else tokens) / rate
+        flops = self.flops(job, job.high if tokens is None else tokens)
+        flops += (FLOAT32_TIME - 1) * job.float32_flops
+        return job.start_up + job.memory_seconds + flops / rate
+
+    def holds_gpu(self, job: Job) -> bool:
+        """Return whether a job has a GPU for as long as it runs."""
+        model = self.resources.get(job.model or "")
+        return model is not None and model.gpu > 0 and job.rule in LOADING_RULES
 
 
 def plan_run(config: Config, results: Path | None) -> Plan:
@@ -107,7 +129,8 @@ def plan_run(config: Config, results: Path | None) -> Plan:
         name: device_bytes(weights[name], entry.dtype, entry.quantization)
         for name, entry in config.models.items()
     }
-    return Plan(tuple(dict.fromkeys(jobs)), lengths, weights, memory)
+    resources = {name: entry.resources for name, entry in config.models.items()}
+    return Plan(tuple(dict.fromkeys(jobs)), lengths, weights, memory, resources)
 
 
 class _Model:
@@ -115,7 +138,11 @@ class _Model:
 
     def __init__(self, config: Config, name: str, results: Path | None) -> None:
         self._config, self.name, self._entry = config, name, config.models[name]
+        self._results = results
         self.parameters = parameters_of(name, self._entry.source, results)
+        on_gpu = self._entry.resources.gpu and self._entry.device != "cpu"
+        self._device = "cuda" if on_gpu else "cpu"
+        self._is_half = self._entry.dtype in HALF
         datasets = dict.fromkeys(cell.dataset for cell in config.cells() if cell.model == name)
         self.lengths = {one: sample_lengths(config, name, one, results) for one in datasets}
         self.parts, self.evaluation_parts = (
@@ -128,11 +155,20 @@ class _Model:
             for parts_of in (parts, evaluation_parts)
         )
 
-    def job(self, rule: str, cell: str, low: float, high: float | None = None) -> Job:
-        """Return a job that loads the model; it reads as many tokens at most as at least."""
+    def job(
+        self, rule: str, cell: str, low: float, high: float | None = None, *, float32: float = 0
+    ) -> Job:
+        """Return a job that loads the model; it reads as many tokens at most as at least.
+
+        `float32` are those of a model in half precision that it reads in float32.
+        """
         seconds = START_UP_WITH_MODEL
         seconds += weight_bytes(self.parameters, self._entry.dtype) / READING_SPEED
-        return Job(rule, cell, self.name, low, low if high is None else high, seconds)
+        if self._entry.quantization != "none" and self._device == "cpu":
+            seconds += self.parameters / QUANTISING_SPEED
+        slow = 2 * self.parameters * float32 if self._is_half and self._device == "cuda" else 0
+        high = low if high is None else high
+        return Job(rule, cell, self.name, low, high, seconds, float32_flops=slow)
 
     def training_jobs(self) -> Iterator[Job]:
         """Yield the model's trainings, which take all their steps at most."""
@@ -165,45 +201,68 @@ class _Model:
             if not method.needs_model:
                 yield Job(*attribute, start_up=START_UP_WITH_MODEL)
             elif method.file is not None:
-                yield self.job(*attribute, self._attributed(method.file, method.options, lengths))
+                yield self._attribution(attribute[1], cell.method, lengths)
         for part, lengths in evaluation_parts.items() if cell.protocol else ():
-            bounds = draw_bounds(run_file.evaluation.draws)
-            low, high = (self._evaluated(part, lengths, draws) for draws in bounds)
-            yield self.job("evaluate_soft", f"{routed}/{cell.method}/{part}", low, high)
+            grid = run_file.evaluation.pi_per_step or len(run_file.evaluation.pi_grid)
+            again = self._evaluated_again(part, lengths, grid)
+            low, high = (
+                lengths.total(partial(soft_tokens, grid=grid, draws=draws)) + again
+                for draws in draw_bounds(run_file.evaluation.draws)
+            )
+            name = f"{routed}/{cell.method}/{part}"
+            yield self.job("evaluate_soft", name, low, high, float32=again)
         is_label = self._config.datasets[cell.dataset].task == "classification"
         if ranked and run_file.ranking is not None and is_label:
             for part, lengths in parts.items():
                 tokens = lengths.total(partial(ranking_tokens, settings=run_file.ranking))
                 yield self.job("evaluate_ranking", f"{self.name}/{cell.method}/{part}", tokens)
 
-    def _attributed(self, name: str, options: Mapping[str, Any], lengths: Lengths) -> float:
-        """Return the tokens of an attribution."""
-        device = "cuda" if self._entry.resources.gpu else "cpu"
-        budget = self._entry.token_budget or TOKEN_BUDGETS[device]
-        method = method_without_models(name, options, budget)
+    def _attribution(self, cell: str, name: str, lengths: Lengths) -> Job:
+        """Return the job of an attribution; the shortest sample is attributed twice, to warm up."""
+        entry = self._config.evaluated_methods[name]
+        assert entry.file is not None
+        budget = self._entry.token_budget or TOKEN_BUDGETS[self._device]
+        method, in_float32 = (
+            method_without_models(entry.file, entry.options, tokens)
+            for tokens in (budget, max(1, budget // 2))
+        )
+        work = Work()
+        if lengths.samples:
+            work = attribution_work(min(lengths.samples, key=lambda one: one.read), method)
+        work = lengths.total(partial(attribution_work, method=method), work)
+        if self._is_half:
+            again = lengths.total(partial(repetition_work, method=in_float32), Work())
+            work += replace(again, float32=again.tokens)
+        job = self.job("attribute", cell, work.tokens, float32=work.float32)
+        seconds = work.elements * self.parameters / ELEMENT_SPEED[self._device]
+        job = replace(job, memory_seconds=seconds)
+        return self._with_masked_model(job, work.masked) if method.needs_masked_model else job
 
-        def tokens(sample: SampleLengths) -> float:
-            counts = sample.prompt, len(sample.steps)
-            if isinstance(method, ScopedMethod):
-                scope = range(sample.first, sample.first + sample.perturbable)
-                return sample.read * method.forwards(*counts, scope)
-            return sample.read * method.forwards(*counts)
+    def _with_masked_model(self, job: Job, tokens: float) -> Job:
+        """Return a job with what the run's masked model takes to read so many tokens."""
+        ((name, masked),) = self._config.masked_models.items()
+        weights = parameters_of(name, masked.source, self._results)
+        flops = 2 * weights * tokens
+        slow = flops if job.float32_flops and masked.dtype not in HALF else 0
+        return replace(
+            job,
+            start_up=job.start_up + weight_bytes(weights, masked.dtype) / READING_SPEED,
+            masked_flops=flops,
+            float32_flops=job.float32_flops + slow,
+        )
 
-        return lengths.total(tokens)
+    def _evaluated_again(self, part: str, lengths: Lengths, grid: int) -> float:
+        """Return the tokens of the steps that half precision repeats: one of some blocks.
 
-    def _evaluated(self, part: str, lengths: Lengths, draws: int) -> float:
-        """Return the tokens of a soft evaluation, with the steps that half precision repeats."""
-        evaluation = self._config.run_file.evaluation
-        grid = evaluation.pi_per_step or len(evaluation.pi_grid)
-        tokens = lengths.total(partial(soft_tokens, grid=grid, draws=draws))
-        if self._entry.dtype not in HALF or not lengths.samples:
-            return tokens
-        # One step of some blocks is repeated in float32, with one draw.
+        They are in float32, with one draw.
+        """
+        if not self._is_half or not lengths.samples:
+            return 0
         block = self._config.run_file.block_size
         first, blocks = first_place(part) // block, math.ceil(len(lengths.samples) / block)
         repeated = sum(map(is_repeated, range(first, first + blocks)))
         whole = lengths.total(partial(soft_tokens, grid=grid, draws=1))
-        return tokens + whole * repeated / lengths.total(lambda sample: len(sample.evaluated))
+        return whole * repeated / lengths.total(lambda sample: len(sample.evaluated))
 
     def _inspected(self, lengths: Lengths) -> float:
         """Return the tokens of a look at inputs whose tokens are ablated at random."""

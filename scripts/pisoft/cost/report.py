@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import compress
 from operator import attrgetter
 from textwrap import fill
 
 from pisoft.cost.lengths import SampleLengths
 from pisoft.cost.plan import (
+    FLOAT32_TIME,
     LOADING_RULES,
     READING_SPEED,
     START_UP,
@@ -21,15 +22,18 @@ from pisoft.errors import BenchmarkError
 from pisoft.formatting import NOTHING, duration, scaled
 
 _COLUMNS = ("rule", "jobs", "tokens", "FLOP", "time", "longest", "GPU-hours")
+_METHOD_COLUMNS = ("method", "attribution", "evaluation", "GPU-hours")
 _ASSUMPTIONS = f"""\
 Jobs: up to the evaluation. Summaries, tables, figures and pages, seconds each, come on top.
 Tokens: that the explained model reads, once for each forward pass; a backward pass counts as a \
 forward. The template before the first perturbable token is read once. At most: ReAGent takes all \
 its probe steps, answers not generated yet have full length, trainings take all their steps.
-FLOP: 2 × weights × tokens. Attention over long texts and the masked model of ReAGent are left out.
-Time: FLOP / THROUGHPUT, and {START_UP:g} s per job, or {START_UP_WITH_MODEL:g} s and the weights \
-at {READING_SPEED / 1e9:g} GB/s where a model is loaded; of all jobs one after another. GPU-hours: \
-of the jobs that hold a GPU, all of their time.
+FLOP: 2 × weights × tokens, and those of ReAGent's masked model. Attention over long texts is left \
+out.
+Time: FLOP / THROUGHPUT, {FLOAT32_TIME} times that on a GPU where a model in half precision \
+computes in float32; and {START_UP:g} s per job, or {START_UP_WITH_MODEL:g} s and the weights at \
+{READING_SPEED / 1e9:g} GB/s where a model is loaded; of all jobs one after another. By method: at \
+most. GPU-hours: of the jobs that hold a GPU, all of their time.
 Lengths: measured in the run's prompts and answers where these are; else the catalogue's mean of \
 the records' tokens, cut at prompts.max_tokens, in a template of usual length. Content: tokens \
 that a perturbation may touch; before: those in front of them; steps: evaluated of explained.
@@ -59,19 +63,18 @@ def flops_per_second(text: str) -> float:
     return number * 1e12
 
 
-def plan_text(plan: Plan, rate: float | None, on_gpu: Collection[str] = ()) -> str:
+def plan_text(plan: Plan, rate: float | None) -> str:
     """Return the plan of a run, to be printed.
 
     Args:
         plan: the run's.
         rate: FLOP/s of its device; None: no time is shown.
-        on_gpu: names of the models whose jobs hold a GPU.
     """
     stages: dict[str, list[Job]] = {}
     for job in plan.jobs:
         stages.setdefault(job.rule, []).append(job)
     stages["total"] = list(plan.jobs)
-    rows = [_row(name, jobs, plan, rate, on_gpu) for name, jobs in stages.items()]
+    rows = [_row(name, jobs, plan, rate) for name, jobs in stages.items()]
     means = [attrgetter(name) for name in ("prompt", "first", "perturbable")]
     lengths = [
         (
@@ -89,6 +92,8 @@ def plan_text(plan: Plan, rate: float | None, on_gpu: Collection[str] = ()) -> s
         time = duration(plan.seconds(longest, rate))
         name = f"  ({longest.rule} {longest.cell})"
         lines += [f"Longest job, and so what a kill can cost: {time}", name]
+        lines += _over_runtime(plan, rate)
+        lines += ["", *_table([_METHOD_COLUMNS, *_method_rows(plan, rate)], rules_below={0})]
     weights = ", ".join(
         f"{name} {scaled(size)} ({scaled(plan.memory[name], 'B')} on its device)"
         for name, size in plan.parameters.items()
@@ -109,9 +114,38 @@ def _origins(plan: Plan) -> str:
     return "; ".join(f"{origin}: {', '.join(cells)}" for origin, cells in origins.items())
 
 
-def _row(
-    rule: str, jobs: Sequence[Job], plan: Plan, rate: float | None, on_gpu: Collection[str]
-) -> tuple[str, ...]:
+def _over_runtime(plan: Plan, rate: float) -> list[str]:
+    """Return a line for each model with jobs that are planned to exceed its `resources.runtime`."""
+    lines = []
+    for name, asked in plan.resources.items():
+        jobs = [job for job in plan.jobs if job.model == name and job.rule in LOADING_RULES]
+        over = [job for job in jobs if plan.seconds(job, rate) > 60 * (asked.runtime or math.inf)]
+        if over:
+            worst = max(over, key=lambda job: plan.seconds(job, rate))
+            lines += [
+                f"Over resources.runtime of {name}, {asked.runtime} min: {len(over)} jobs, up to "
+                f"{duration(plan.seconds(worst, rate))}",
+                f"  ({worst.rule} {worst.cell})",
+            ]
+    return lines
+
+
+def _method_rows(plan: Plan, rate: float) -> Iterator[tuple[str, ...]]:
+    """Yield what each method takes at most: attribution, evaluation, all GPU-hours."""
+    jobs: dict[str, dict[str, list[Job]]] = {}
+    for job in plan.jobs:
+        if job.rule in ("attribute", "evaluate_soft", "evaluate_ranking"):
+            method = job.cell.split("/")[2 if job.rule == "evaluate_soft" else 1]
+            stage = job.rule.partition("_")[0]
+            jobs.setdefault(method, {"attribute": [], "evaluate": []})[stage].append(job)
+    for method, stages in jobs.items():
+        times = (sum(plan.seconds(job, rate) for job in of) for of in stages.values())
+        held = [job for of in stages.values() for job in of if plan.holds_gpu(job)]
+        hours = sum(plan.seconds(job, rate) for job in held) / 3600
+        yield method, *map(duration, times), _hours(hours) if held else NOTHING
+
+
+def _row(rule: str, jobs: Sequence[Job], plan: Plan, rate: float | None) -> tuple[str, ...]:
     tokens = [[job.low for job in jobs], [job.high for job in jobs]]  # at least, at most
     flops = [sum(map(plan.flops, jobs, bound)) for bound in tokens]
     row = (rule, str(len(jobs)), _range(map(sum, tokens), scaled), _range(flops, scaled))
@@ -121,7 +155,7 @@ def _row(
         [plan.seconds(job, rate, read) for job, read in zip(jobs, bound, strict=True)]
         for bound in tokens
     ]
-    held = [job.rule in LOADING_RULES and job.model in on_gpu for job in jobs]
+    held = [plan.holds_gpu(job) for job in jobs]
     hours = [sum(compress(bound, held)) / 3600 for bound in seconds]
     return (
         *row,

@@ -8,7 +8,13 @@ from pathlib import Path
 from safetensors import SafetensorError, safe_open
 
 from pisoft.config.jobs.hub import commit_file
-from pisoft.config.models import HubModel, LocalModel, ModelSource, TrainedModel
+from pisoft.config.models import (
+    HubModel,
+    LocalModel,
+    ModelSource,
+    TrainedModel,
+    UnigramMaskedModel,
+)
 from pisoft.datasets.hub import COPIES, WEIGHTS, read_commit
 from pisoft.errors import BenchmarkError
 
@@ -17,8 +23,12 @@ NF4_BYTES = 0.5 + 4 / 64  # 4 bits, and a float32 scale for every 64 weights
 NUMBER_BYTES = {"float64": 8, "float32": 4, "bfloat16": 2, "float16": 2}
 
 
-def parameters_of(name: str, source: ModelSource, results: Path | None = None) -> float:
+def parameters_of(
+    name: str, source: ModelSource | UnigramMaskedModel, results: Path | None = None
+) -> float:
     """Return a model's number of weights: of its files, its settings, or its catalogue entry.
+
+    Those of a unigram model are too few to count.
 
     Args:
         name: of the model, for messages.
@@ -29,6 +39,8 @@ def parameters_of(name: str, source: ModelSource, results: Path | None = None) -
         BenchmarkError: a folder has no readable safetensors file, or neither a catalogue entry nor
             the hub's cache says.
     """
+    if isinstance(source, UnigramMaskedModel):
+        return 0
     if isinstance(source, TrainedModel):
         return _trained_parameters(source)
     if isinstance(source, LocalModel):

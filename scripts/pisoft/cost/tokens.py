@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import astuple, dataclass, replace
+
+from pisoft.attribution.base import FLOAT32_SHARE, AttributionMethod, ScopedMethod
 from pisoft.config.evaluation import DrawBudget, RankingSettings
 from pisoft.cost.lengths import SampleLengths
 from pisoft.faithfulness.repetition import FIRST_DRAWS
@@ -10,11 +13,53 @@ from pisoft.faithfulness.repetition import FIRST_DRAWS
 REFERENCE_FORWARDS = 3
 # Of a training step: forward, gradients of activations, gradients of weights.
 TRAINING_FORWARDS = 3
+MASKED_CONTEXT = 512  # tokens that RoBERTa and its kin read at once
 
 
 def draw_bounds(draws: int | DrawBudget) -> tuple[int, int]:
     """Return the fewest and the most draws per retaining probability."""
     return (draws, draws) if isinstance(draws, int) else (FIRST_DRAWS, draws.max)
+
+
+@dataclass(frozen=True)
+class Work:
+    """What attributions take: `work + work`, `number * work`."""
+
+    tokens: float = 0  # that the explained model reads
+    float32: float = 0  # of these, those in float32 whatever the model's type
+    elements: float = 0  # numbers per weight, besides matrix products
+    masked: float = 0  # tokens that the masked model reads
+
+    def __add__(self, other: Work) -> Work:
+        return Work(*map(sum, zip(astuple(self), astuple(other), strict=True)))
+
+    def __rmul__(self, factor: float) -> Work:
+        return Work(*(factor * number for number in astuple(self)))
+
+
+def attribution_work(sample: SampleLengths, method: AttributionMethod) -> Work:
+    """Return what the attribution of one sample takes.
+
+    The masked model reads the prompt once for each perturbable token, or as much of it as it can.
+    """
+    steps = len(sample.steps)
+    if isinstance(method, ScopedMethod):
+        scope = range(sample.first, sample.first + sample.perturbable)
+        forwards = method.forwards(sample.read, steps, scope)
+    else:
+        forwards = method.forwards(sample.prompt, steps)
+    return Work(
+        sample.read * forwards,
+        sample.read * method.float32_forwards(sample.prompt, steps),
+        method.elements(sample.read),
+        sample.perturbable * min(sample.prompt, MASKED_CONTEXT) if method.needs_masked_model else 0,
+    )
+
+
+def repetition_work(sample: SampleLengths, method: AttributionMethod) -> Work:
+    """Return what those steps take, on average, that are attributed again, each by itself."""
+    steps = (attribution_work(replace(sample, steps=(step,)), method) for step in sample.steps)
+    return FLOAT32_SHARE * sum(steps, Work())
 
 
 def soft_tokens(sample: SampleLengths, grid: int, draws: int) -> float:

@@ -44,7 +44,7 @@ def agreements(rows):
 def test_agreement_is_the_rank_correlation_with_the_same_weights_in_float32(
     name, model, monkeypatch
 ):
-    monkeypatch.setattr(repetition, "SHARE", 1)
+    monkeypatch.setattr(repetition, "FLOAT32_SHARE", 1)
     weights = copy.deepcopy(model.network.state_dict())
     rows = compared(name, model)
     wide = LanguageModel(copy.deepcopy(model.network).float(), "wide", model._load_tokenizer)
@@ -60,7 +60,7 @@ def test_agreement_is_the_rank_correlation_with_the_same_weights_in_float32(
 
 
 def test_a_key_chooses_the_steps_whatever_the_shard(model, monkeypatch):
-    monkeypatch.setattr(repetition, "SHARE", 0.5)
+    monkeypatch.setattr(repetition, "FLOAT32_SHARE", 0.5)
     together = agreements(compared("saliency", model))
     apart = [agreements(compared("saliency", model, [pair])) for pair in PAIRS]
     assert together == {key: value for one in apart for key, value in one.items()}
@@ -73,7 +73,7 @@ def test_scores_are_those_without_a_comparison(model):
 
 
 def test_wide_models_and_constant_scores_have_no_agreement(monkeypatch):
-    monkeypatch.setattr(repetition, "SHARE", 1)
+    monkeypatch.setattr(repetition, "FLOAT32_SHARE", 1)
     assert not agreements(compared("saliency", twins("llama-gqa", torch.float32)[0]))
     constant = twins("llama-gqa", torch.bfloat16)[0]
     constant.network.lm_head.weight.data.zero_()

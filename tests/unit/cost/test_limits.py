@@ -60,11 +60,11 @@ def test_every_job_of_the_papers_run_has_its_plan(paper):
     jobs = [job for job in plan.jobs if job.rule in LOADING_RULES]
     assert len(jobs) > 5000
     for job in jobs:
-        seconds = job.start_up + plan.flops(job, job.high) / H100
+        seconds = plan.seconds(job, H100)
         minutes = max(limits.LEAST_RUNTIME, math.ceil(limits.RUNTIME_SAFETY * seconds / 60))
         assert run.of(job.rule, job.cell).runtime == minutes, job.cell
     soft = [job for job in jobs if job.rule == "evaluate_soft"]
-    soft.sort(key=lambda job: job.start_up + plan.flops(job, job.high) / H100)
+    soft.sort(key=lambda job: plan.seconds(job, H100))
     minutes = [run.of(job.rule, job.cell).runtime for job in soft]
     assert minutes == sorted(minutes), "a longer job gets more"
     assert minutes[0] < minutes[-1]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import math
 import os
 import re
 import subprocess
@@ -19,9 +21,10 @@ from pisoft.config.loading import load_run
 from pisoft.config.models import TrainedModel
 from pisoft.config.validation import read_yaml
 from pisoft.cost.lengths import BEFORE, BEHIND
-from pisoft.cost.plan import LOADING_RULES, plan_run
+from pisoft.cost.plan import FLOAT32_TIME, LOADING_RULES, QUANTISING_SPEED, plan_run
 from pisoft.cost.report import plan_text
 from pisoft.cost.tokens import soft_tokens
+from pisoft.errors import BenchmarkError
 from pisoft.formatting import duration, scaled
 
 ROOT = Path(__file__).parents[3]
@@ -66,8 +69,11 @@ def test_the_papers_run_is_planned_without_network_weights_or_torch(tmp_path):
         2 * 2 * (13 + 8) * evaluations[0] + large * evaluations[1]
     )
     assert cells["attribute"][1] == str(2 * (13 + 8) * shards[0] + large * shards[1]), "jobs"
-    minutes = [cells[rule][-3:-1] for rule in ("attribute", "evaluate_soft", "total")]
-    assert all(float(number) <= 30 and unit == "min" for number, unit in minutes), "the longest"
+    longest = {"attribute": 60, "evaluate_soft": 30, "evaluate_ranking": 30}
+    for rule, minutes in longest.items():
+        number, unit = cells[rule][-3:-1]
+        assert float(number) <= minutes
+        assert unit == "min"
     assert "400 TFLOP/s" in made.stdout
     assert "estimated" in made.stdout
 
@@ -161,8 +167,75 @@ def test_shards_do_the_work_of_the_whole(dtype):
         *(f"dynamic/small/random/reviews/{part}" for part in ("0-16", "16-32", "32-40")),
     ]
     totals = [sum(job.low for job in plan.jobs) for plan in (whole, cut)]
-    assert totals[0] == pytest.approx(totals[1], rel=1e-12)
+    warm_up = 2 * (BEFORE + 20 + BEHIND)  # of saliency's second shard
+    assert totals[0] + warm_up == pytest.approx(totals[1], rel=1e-12)
     assert cut.lengths == whole.lengths
+
+
+HALF_ON_GPU = {"dtype": "bfloat16", "resources": {"gpu": 1}}
+
+
+def jobs_of(model, **changes):
+    """Return the plan of a run, and its jobs on reviews by rule and method."""
+    plan = plan_run(run_of({"models.small": model}, **changes), NOWHERE)
+    jobs = [job for job in plan.jobs if job.cell.endswith("/reviews")]
+    return plan, {(job.rule, job.cell.split("/")[-2]): job for job in jobs}
+
+
+def test_float32_takes_longer_on_a_gpu_that_computes_in_half_precision():
+    methods = ["saliency", "value_zeroing"]
+    plan, jobs = jobs_of(HALF_ON_GPU, methods=methods)
+    read, more = BEFORE + 20 + BEHIND, FLOAT32_TIME - 1
+    repeated = 40 / 16 * 2  # a sixteenth of 40 samples, two forwards each
+    for name, others in (("saliency", 0), ("value_zeroing", 40 + 1)):
+        job = jobs["attribute", name]
+        assert job.low == (2 * (40 + 1) + repeated) * read
+        assert job.float32_flops == 2 * WEIGHTS * (others + repeated) * read
+        time = 2 * WEIGHTS * (job.low + more * (others + repeated) * read) / 1e9
+        assert plan.seconds(job, 1e9) == pytest.approx(job.start_up + time)
+    soft = jobs["evaluate_soft", "saliency"]
+    assert soft.float32_flops == 2 * WEIGHTS * 3 * soft_tokens(sample(read, BEFORE), 3, draws=1)
+    for model in ({"dtype": "bfloat16"}, {"resources": {"gpu": 1}}):
+        _, others = jobs_of(model, methods=methods)
+        assert not any(job.float32_flops for job in others.values())
+
+
+@pytest.mark.parametrize(("gpu", "speed"), [(0, 5e8), (1, 6e10)])
+def test_what_ifr_subtracts_takes_the_speed_of_memory(gpu, speed):
+    plan, jobs = jobs_of({"resources": {"gpu": gpu}}, methods=["ifr"])
+    job = jobs["attribute", "ifr"]
+    elements = (40 + 1) * WEIGHTS * (BEFORE + 20 + BEHIND) ** 2 / 2 / (12 * 128)
+    assert job.memory_seconds == pytest.approx(elements / speed)
+    work = plan.flops(job, job.low) / 1e12
+    assert plan.seconds(job, 1e12) == pytest.approx(job.start_up + work + elements / speed)
+
+
+@pytest.mark.parametrize(("model", "more"), [({}, 0), (HALF_ON_GPU, FLOAT32_TIME - 1)])
+def test_the_masked_model_of_reagent_adds_its_own_weights(model, more):
+    plan, jobs = jobs_of(model, methods=["reagent", "saliency"])
+    job, other = (jobs["attribute", name] for name in ("reagent", "saliency"))
+    samples = 41 + (40 / 16 if model else 0)  # one to warm up, and those in float32
+    flops = 2 * 1.25e8 * samples * 20 * (BEFORE + 20 + BEHIND)
+    assert job.masked_flops == pytest.approx(flops)
+    assert plan.flops(job, job.low) == pytest.approx(2 * WEIGHTS * job.low + flops)
+    assert job.start_up == pytest.approx(other.start_up + 4 * 1.25e8 / 1e9)
+    without = replace(job, masked_flops=0, float32_flops=job.float32_flops - bool(more) * flops)
+    time = (1 + more) * flops / 1e9
+    assert plan.seconds(job, 1e9) == pytest.approx(plan.seconds(without, 1e9) + time)
+    unknown = {"other": {"label": "Other", "source": {"kind": "hub", "repository": "no/where"}}}
+    catalogue = copy.deepcopy(RUN["catalogue"]) | {"masked_models": unknown}
+    with pytest.raises(BenchmarkError, match=r"model 'other': source\.parameters: not set"):
+        jobs_of(model, methods=["reagent"], masked_model="other", catalogue=catalogue)
+
+
+def test_quantising_takes_time_on_a_cpu():
+    start_up = {}
+    for kind in ("none", "nf4"):
+        for gpu in (0, 1):
+            _, jobs = jobs_of({"quantization": kind, "resources": {"gpu": gpu}})
+            start_up[kind, gpu] = jobs["attribute", "saliency"].start_up
+    assert start_up["nf4", 0] - start_up["none", 0] == pytest.approx(WEIGHTS / QUANTISING_SPEED)
+    assert start_up["nf4", 1] == start_up["none", 1]
 
 
 def rules_of(plan) -> dict[str, int]:
@@ -258,8 +331,8 @@ def test_without_a_rate_there_is_no_time():
 
 
 def test_gpu_hours_are_those_of_jobs_that_hold_a_gpu():
-    plan = plan_run(run_of(), NOWHERE)
-    text = plan_text(plan, 1e8, ["small"]).splitlines()
+    plan = plan_run(run_of({"models.small": {"resources": {"gpu": 1}}}), NOWHERE)
+    text = plan_text(plan, 1e8).splitlines()
     lines = {(row := re.split(r"\s{2,}", line))[0]: row for line in text}
     seconds = {}
     for job in plan.jobs:
@@ -269,6 +342,37 @@ def test_gpu_hours_are_those_of_jobs_that_hold_a_gpu():
     assert {rule: float(lines[rule][6]) for rule in hours} == pytest.approx(hours, rel=0.05)
     assert float(lines["total"][6]) == pytest.approx(sum(hours.values()), rel=0.05)
     assert lines["build_prompts"][6] == lines["fetch_dataset"][6] == "–"
+
+
+def test_methods_have_their_times_and_gpu_hours():
+    config = run_of({"models.small": {"resources": {"gpu": 1}}}, protocols=["dynamic", "fixed"])
+    plan = plan_run(config, NOWHERE)
+    lines = [re.split(r"\s{2,}", line) for line in plan_text(plan, 1e7).splitlines()]
+    rows = lines[lines.index(["method", "attribution", "evaluation", "GPU-hours"]) + 2 :][:2]
+    for name, attribution, evaluation, hours in rows:
+        jobs = [job for job in plan.jobs if f"/{name}/" in job.cell]
+        times = dict.fromkeys(("attribute", "evaluate_soft"), 0.0)
+        for job in jobs:
+            times[job.rule] += plan.seconds(job, 1e7)
+        assert [attribution, evaluation] == [duration(time) for time in times.values()]
+        held = sum(times.values()) - (name == "random") * times["attribute"]
+        assert float(hours) == pytest.approx(held / 3600, rel=0.05)
+    assert [row[0] for row in rows] == ["random", "saliency"]
+
+
+def test_jobs_that_exceed_their_models_runtime_are_named():
+    def text_of(minutes):
+        resources = {"gpu": 1, "runtime": minutes}
+        plan = plan_run(run_of({"models.small": {"resources": resources}}), NOWHERE)
+        return plan, plan_text(plan, 1e6)
+
+    plan, text = text_of(300)
+    seconds = [plan.seconds(job, 1e6) for job in plan.jobs if job.model]
+    over = [second for second in seconds if second > 300 * 60]
+    assert 0 < len(over) < len(seconds)
+    line = f"Over resources.runtime of small, 300 min: {len(over)} jobs, up to "
+    assert line + duration(max(over)) in text
+    assert "Over resources" not in text_of(math.ceil(max(over) / 60))[1]
 
 
 @pytest.mark.parametrize(

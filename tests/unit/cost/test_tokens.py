@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from contextlib import contextmanager, nullcontext
 from functools import cache
 
@@ -9,26 +10,34 @@ import numpy as np
 import pytest
 import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import FlopCounterMode
 from transformers import LlamaConfig, LlamaForCausalLM
 
 from helpers import evaluations
 from helpers.attributions import build
+from helpers.explained_rows import of_samples
 from helpers.planned_run import sample
-from helpers.random_models import SMALL, VOCABULARY, twins
+from helpers.random_models import SMALL, VOCABULARY, samples, twins
 from helpers.tiny_tokenizers import numbered_tokenizer
-from pisoft.attribution import available_methods, load_method
+from pisoft.attribution import available_methods, load_method, repetition
+from pisoft.attribution.engine import attribute_block, warm_up
+from pisoft.attribution.repetition import compare_with_float32
 from pisoft.config.evaluation import DrawBudget, EvaluationSettings, RankingSettings
+from pisoft.cost import tokens
 from pisoft.cost.lengths import SampleLengths
 from pisoft.cost.tokens import (
+    attribution_work,
     draw_bounds,
     generation_tokens,
     inspection_tokens,
     ranking_tokens,
+    repetition_work,
     soft_tokens,
 )
 from pisoft.faithfulness.perturbation import PerturbationTarget
 from pisoft.faithfulness.ranking import RankingEvaluator
+from pisoft.models import flow
 from pisoft.models.attention import ATTENTION_NAME
 from pisoft.models.model import Batch, ExplainedSample, LanguageModel
 
@@ -39,14 +48,28 @@ class NoModules(nullcontext):
     parents = ("Global",)
 
 
+class FlopsByType(TorchDispatchMode):
+    """Counts the FLOP of matrix products by the type of their numbers."""
+
+    def __init__(self):
+        super().__init__()
+        self.counts = Counter()
+
+    def __torch_dispatch__(self, function, types, arguments=(), options=None):
+        output = function(*arguments, **(options or {}))
+        if function.overloadpacket._qualified_op_name in ("aten::mm", "aten::bmm"):
+            first = arguments[0]
+            self.counts[first.dtype] += 2 * output.numel() * first.shape[-1]
+        return output
+
+
 @cache
-def wide_model() -> LanguageModel:
+def wide_model(dtype: torch.dtype = torch.float32, **shape: int) -> LanguageModel:
     """Return a model in which attention maps, and any one layer, cost little, as in large ones."""
-    config = LlamaConfig(
-        **SMALL | {"hidden_size": 128, "intermediate_size": 384, "num_hidden_layers": 12}
-    )
+    wide = {"hidden_size": 128, "intermediate_size": 384, "num_hidden_layers": 12}
+    config = LlamaConfig(**SMALL | wide | shape)
     torch.manual_seed(3)
-    network = LlamaForCausalLM._from_config(config, attn_implementation=ATTENTION_NAME)
+    network = LlamaForCausalLM._from_config(config, attn_implementation=ATTENTION_NAME, dtype=dtype)
     return LanguageModel(network, "wide", lambda: numbered_tokenizer(VOCABULARY))
 
 
@@ -88,6 +111,48 @@ def test_the_price_of_a_method_is_what_it_takes(method):
 
 
 @pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("saliency", {}),
+        ("ifr", {}),
+        ("value_zeroing", {}),
+        ("integrated_gradients", {"steps": 2}),
+        ("integrated_gradients", {"steps": 2, "path_dtype": "float32"}),
+    ],
+)
+def test_what_a_method_computes_in_float32_is_priced(name, options):
+    """Within a quarter, beyond what is left of float32 in the backward pass of any method."""
+    prompt, output = token_ids(1, 40)[0].tolist(), token_ids(2, 6)[1].tolist()
+    explained = ExplainedSample("s", prompt, output, [0, 5], [output[0], output[5]])
+    model, method = wide_model(torch.bfloat16), build(name, token_budget=256, **options)
+    method.check(model)
+    with FlopsByType() as flops, sdpa_kernel(SDPBackend.MATH):
+        method.attribute(model, Batch([explained], model.device))
+    priced = method.float32_forwards(40, 2) * forward_flops(explained)
+    left = 0.1 * sum(flops.counts.values())
+    assert flops.counts[torch.float32] == pytest.approx(priced, rel=0.25, abs=left)
+
+
+@pytest.mark.parametrize("tokens", [48, 96])
+def test_the_parts_that_ifr_subtracts_are_priced(tokens, monkeypatch):
+    model = wide_model(hidden_size=256, num_attention_heads=2, intermediate_size=683)
+    elements = []
+    counted = flow._proximities
+
+    def count(parts, size):
+        elements.append(parts.numel() if parts.dim() == 3 else 0)
+        return counted(parts, size)
+
+    monkeypatch.setattr(flow, "_proximities", count)
+    ids = token_ids(1, tokens)[0].tolist()
+    method = build("ifr", token_budget=tokens)
+    method.attribute(model, Batch([ExplainedSample("s", ids, [5], [0], [5])], model.device))
+    weights = sum(weight.numel() for layer in model.blocks for weight in layer.parameters())
+    of_pairs = (tokens + 1) / tokens  # a token attends to itself
+    assert sum(elements) == pytest.approx(method.elements(tokens) * weights * of_pairs, rel=0.1)
+
+
+@pytest.mark.parametrize(
     ("method", "arguments"),
     [
         ("attention", {}),
@@ -123,18 +188,45 @@ def counted_tokens(model):
         handle.remove()
 
 
-@pytest.mark.parametrize("budget", [64, 500])
-def test_occlusion_of_a_scope_reads_as_many_tokens_as_priced(budget):
-    """But for the clean input, which is priced as if it shared all but its last token."""
+@pytest.mark.parametrize("scope", [range(20, 36), range(20, 40), range(40)])
+@pytest.mark.parametrize("budget", [16, 64, 500])
+def test_occlusion_of_a_scope_reads_as_many_tokens_as_priced(budget, scope):
     model, _ = twins("llama-gqa")
-    ids, scope = token_ids(1, 40)[0].tolist(), range(20, 36)
-    explained = ExplainedSample("s", ids, [5], [0], [5], scope=scope)
+    ids = token_ids(1, 43)[0].tolist()
+    explained = ExplainedSample("s", ids[:40], ids[40:], [0, 3], [ids[40], 5], scope=scope)
     method = build("occlusion", token_budget=budget)
     with counted_tokens(model) as seen:
         method.attribute(model, Batch([explained], model.device))
-    price = method.forwards(len(ids), 1, scope)
-    assert price * len(ids) == pytest.approx(sum(rows * tokens for rows, tokens in seen), rel=0.15)
-    assert price < 0.4 * method.forwards(len(ids), 1)
+    read = sum(rows * tokens for rows, tokens in seen)
+    assert method.forwards(43, 2, scope) * 43 == pytest.approx(read, rel=1e-12)
+
+
+def test_a_job_of_attributions_reads_as_many_tokens_as_planned(monkeypatch):
+    """One to warm up, each sample, and each step that is repeated in float32 by itself."""
+    model, _ = twins("llama-gqa", torch.bfloat16)
+    monkeypatch.setattr(repetition, "FLOAT32_SHARE", 1)
+    monkeypatch.setattr(tokens, "FLOAT32_SHARE", 1)
+    pairs = of_samples(samples())
+    method = build("occlusion", token_budget=64)
+    lengths = [
+        SampleLengths(
+            len(prompt["input_ids"]),
+            0,
+            len(prompt["input_ids"]),
+            len(answer["output_ids"]),
+            tuple(answer["steps"]),
+            (),
+        )
+        for prompt, answer in pairs
+    ]
+    with counted_tokens(model) as seen:
+        warm_up(method, model, pairs)
+        compare_with_float32(method, model, pairs, attribute_block(method, model, pairs))
+    work = attribution_work(min(lengths, key=lambda sample: sample.read), method)
+    for sample_lengths in lengths:
+        work += attribution_work(sample_lengths, method)
+        work += repetition_work(sample_lengths, build("occlusion", token_budget=32))
+    assert work.tokens == pytest.approx(sum(rows * count for rows, count in seen), rel=1e-12)
 
 
 def test_reagent_reads_as_many_tokens_as_priced():
@@ -150,6 +242,26 @@ def test_reagent_reads_as_many_tokens_as_priced():
     assert read == 20 + 2 * (1 + 2 * 2) * 10, "all probes end after one step"
     priced = build("reagent", max_probe_steps=1).forwards(len(ids), 1, scope)
     assert priced * len(ids) == pytest.approx(20 + (1 + 2 * 2) * 10)
+
+
+def test_reagents_masked_model_reads_as_many_tokens_as_planned():
+    """But for the special tokens of its own."""
+    model, _ = twins("llama-gqa")
+    ids, scope = token_ids(1, 30)[0].tolist(), range(20, 28)
+    method = build("reagent", max_probe_steps=1)
+    seen = []
+    handle = method.context.masked.network.register_forward_pre_hook(
+        lambda _, arguments: seen.append(arguments[0].numel())
+    )
+    method.attribute(
+        model, Batch([ExplainedSample("s", ids, [5], [0], [5], scope=scope)], model.device)
+    )
+    handle.remove()
+    lengths = SampleLengths(30, 20, 8, 1, (0,), (0,))
+    assert attribution_work(lengths, method).masked == sum(seen) - 2 * len(scope)
+    long = SampleLengths(9000, 20, 8, 1, (0,), (0,))
+    assert attribution_work(long, method).masked == 8 * tokens.MASKED_CONTEXT
+    assert attribution_work(lengths, build("saliency")).masked == 0
 
 
 @pytest.mark.parametrize("draws", [2, 3])
