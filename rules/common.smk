@@ -21,7 +21,7 @@ from pisoft.config.captions import Sections, demonstration_warning, settings_as_
 from pisoft.config.cells import MARK, SHUFFLED_LABELS
 from pisoft.config.shards import evaluation_parts, parts
 from pisoft.config.jobs.cells import ranked_datasets
-from pisoft.config.jobs.hub import commit_file, converted_models, hub_datasets, hub_models
+from pisoft.config.jobs.hub import commit_file, hub_datasets, hub_models
 from pisoft.config.methods import ScoresFile
 from pisoft.config.studies import Control, Permuted
 from pisoft.errors import BenchmarkError

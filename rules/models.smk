@@ -58,7 +58,7 @@ rule convert_model:
     benchmark:
         "<logs>/convert_model/{model}.tsv"
     wildcard_constraints:
-        model=one_of(converted_models(CONFIG)),
+        model=one_of(name for name, entry in CONFIG.models.items() if entry.is_converted),
     conda:
         "../envs/lm.yaml"
     threads: model_threads

@@ -131,12 +131,12 @@ def test_jobs_on_a_gpu_ask_for_what_is_planned_at_the_profile_s_throughput(monke
         "inspect_inputs": "{0}/{1}/{3}",
         "evaluate_ranking": "{1}/{2}/{3}",
     }
-    assert set(cells) == set(LOADING_RULES)
+    assert {*cells, "convert_model"} == set(LOADING_RULES)
     for throughput in (400, 1):
         rules = parsed_rules([file], default_resources={"throughput": throughput})
         for name, pattern in cells.items():
             job = jobs[name, pattern.format(*shard)]
-            seconds = job.start_up + plan.flops(job, job.high) / (throughput * 1e12)
+            seconds = plan.seconds(job, throughput * 1e12)
             minutes = max(LEAST_RUNTIME, math.ceil(RUNTIME_SAFETY * seconds / 60))
             assert asked(rules[name], "runtime", shard) == minutes, name
             assert asked(rules[name], "runtime", shard, attempt=2) == 2 * minutes, name

@@ -142,6 +142,16 @@ class ModelEntry(Strict):
         """The type of weights and activations, with that of quantised weights, in words."""
         return self.dtype + ("" if self.quantization == "none" else f", {self.quantization}")
 
+    @property
+    def is_quantised_once(self) -> bool:
+        """Whether a rule keeps 4-bit weights, so that no other job reads all those of the hub."""
+        return self.quantization != "none" and isinstance(self.source, HubModel)
+
+    @property
+    def is_converted(self) -> bool:
+        """Whether a rule writes the weights that jobs load: of a GGUF file, or in 4 bits."""
+        return self.is_quantised_once or isinstance(self.source, GgufModel)
+
     @model_validator(mode="after")
     def _has_its_device(self) -> ModelEntry:
         if self.device == "cuda" and not self.resources.gpu:

@@ -12,9 +12,10 @@ from functools import cache
 from pathlib import Path
 
 from pisoft.config.cells import MARK
+from pisoft.config.models import ModelEntry
 from pisoft.config.resolved import Config
 from pisoft.cost.plan import START_UP, plan_run
-from pisoft.cost.sizes import largest_file, weight_bytes
+from pisoft.cost.sizes import largest_file, stored_bytes, weight_bytes
 from pisoft.errors import BenchmarkError
 
 RUNTIME_SAFETY = 3  # short prompts do not fill a GPU, and few sites have measured theirs
@@ -96,18 +97,13 @@ class RunLimits:
                 plan = plan_run(config, None)
         except BenchmarkError as error:
             return {}, error
-        read = weight_bytes(plan.parameters[name], entry.dtype)
-        half = read < weight_bytes(plan.parameters[name], "float32")
         on_gpu = entry.resources.gpu and entry.device != "cpu"
-        if on_gpu:
-            read = largest_file(entry.source, read)
-        # Some steps of 16-bit models are attributed again in float32.
-        again = 2 * read if half and not on_gpu else 0
+        held = memory_held(plan.parameters[name], entry, bool(on_gpu))
         rate, speed = (self._rate, self._rate or GPU_SPEED) if on_gpu else (None, CPU_SPEED)
         return {
             (job.rule, job.cell): Limits(
                 UNPLANNED.runtime if rate is None else runtime_limit(plan.seconds(job, rate)),
-                memory_limit((read + again * (job.rule == "attribute")) if job.model else 0),
+                memory_limit(held.get(job.rule, held["generate"]) if job.model else 0),
                 plan.seconds(job, speed),
             )
             for job in plan.jobs
@@ -126,10 +122,24 @@ def runtime_limit(seconds: float) -> int:
     return max(LEAST_RUNTIME, math.ceil(RUNTIME_SAFETY * seconds / 60))
 
 
-def memory_limit(weights: float) -> int:
-    """Return the MB of main memory that a job may take which holds so many bytes of weights in it.
+def memory_held(parameters: float, entry: ModelEntry, on_gpu: bool) -> dict[str, float]:
+    """Return the bytes of weights that a model's jobs hold in main memory, by rule.
 
     On a CPU these are all of the model's. Those of a GPU's model pass through: their files are
     mapped, and the kernel drops what has been read, so that the largest file is enough.
     """
+    original = weight_bytes(parameters, entry.dtype)
+    single = weight_bytes(parameters, "float32")
+    stored = stored_bytes(parameters, entry)
+    largest = largest_file(entry.source, original) if on_gpu else original
+    loaded = largest if on_gpu and not entry.is_converted else stored  # which is one file
+    # Some steps of 16-bit models are attributed again in float32.
+    again = single if original < single and not on_gpu else 0
+    # A GGUF file is dequantised in float32; 4-bit weights come back from the device to be written.
+    written = stored if entry.is_quantised_once else 2 * single
+    return {"generate": loaded, "attribute": loaded + again, "convert_model": largest + written}
+
+
+def memory_limit(weights: float) -> int:
+    """Return the MB of main memory that a job may take which holds so many bytes of weights."""
     return 100 * math.ceil((MEMORY_SAFETY * weights + LIBRARIES) / 1e8)

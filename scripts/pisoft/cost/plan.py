@@ -28,7 +28,7 @@ from pisoft.config.shards import (
     places,
 )
 from pisoft.cost.lengths import Lengths, sample_lengths
-from pisoft.cost.sizes import device_bytes, parameters_of, weight_bytes
+from pisoft.cost.sizes import device_bytes, parameters_of, stored_bytes, weight_bytes
 from pisoft.cost.tokens import (
     TRAINING_FORWARDS,
     Work,
@@ -54,7 +54,10 @@ FLOAT32_TIME = 8
 ELEMENT_SPEED = {"cpu": 5e8, "cuda": 6e10}
 HALF = ("bfloat16", "float16")
 # Jobs that load a model, on a GPU if it asks for one.
-LOADING_RULES = ("generate", "attribute", "evaluate_soft", "inspect_inputs", "evaluate_ranking")
+LOADING_RULES = (
+    *("convert_model", "generate", "attribute"),
+    *("evaluate_soft", "inspect_inputs", "evaluate_ranking"),
+)
 
 
 @dataclass(frozen=True)
@@ -108,7 +111,7 @@ def plan_run(config: Config, results: Path | None) -> Plan:
     jobs = [Job("fetch_dataset", name) for name in config.datasets]
     jobs += [Job("sample_dataset", part) for model in models.values() for part in model.parts]
     for model in models.values():
-        jobs += model.training_jobs()
+        jobs += model.making_jobs()
     for model in models.values():
         jobs += [
             Job("build_prompts", f"{model.name}/{part}", model.name, start_up=START_UP_WITH_MODEL)
@@ -162,17 +165,26 @@ class _Model:
 
         `float32` are those of a model in half precision that it reads in float32.
         """
-        seconds = START_UP_WITH_MODEL
-        seconds += weight_bytes(self.parameters, self._entry.dtype) / READING_SPEED
-        if self._entry.quantization != "none" and self._device == "cpu":
-            seconds += self.parameters / QUANTISING_SPEED
+        read = stored_bytes(self.parameters, self._entry)
+        seconds = self._start_up(read, quantises=not self._entry.is_quantised_once)
         slow = 2 * self.parameters * float32 if self._is_half and self._device == "cuda" else 0
         high = low if high is None else high
         return Job(rule, cell, self.name, low, high, seconds, float32_flops=slow)
 
-    def training_jobs(self) -> Iterator[Job]:
-        """Yield the model's trainings, which take all their steps at most."""
+    def _start_up(self, read: float, *, quantises: bool) -> float:
+        """Return the seconds before a job's work begins, by the bytes of weights that it reads."""
+        seconds = START_UP_WITH_MODEL + read / READING_SPEED
+        if quantises and self._entry.quantization != "none" and self._device == "cpu":
+            seconds += self.parameters / QUANTISING_SPEED
+        return seconds
+
+    def making_jobs(self) -> Iterator[Job]:
+        """Yield the model's conversion, or its trainings, which take all their steps at most."""
         source = self._entry.source
+        if self._entry.is_converted:
+            read = weight_bytes(self.parameters, self._entry.dtype)
+            seconds = self._start_up(read, quantises=self._entry.is_quantised_once)
+            yield Job("convert_model", self.name, self.name, start_up=seconds)
         if not isinstance(source, TrainedModel):
             return
         length = fmean(of.mean(lambda one: one.prompt + one.output) for of in self.lengths.values())

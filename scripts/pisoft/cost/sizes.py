@@ -11,6 +11,7 @@ from pisoft.config.jobs.hub import commit_file
 from pisoft.config.models import (
     HubModel,
     LocalModel,
+    ModelEntry,
     ModelSource,
     TrainedModel,
     UnigramMaskedModel,
@@ -66,6 +67,12 @@ def weight_bytes(parameters: float, dtype: str) -> float:
 def device_bytes(parameters: float, dtype: str, quantization: str) -> float:
     """Return the bytes that so many weights take on the device; embeddings count as quantised."""
     return parameters * (NUMBER_BYTES[dtype] if quantization == "none" else NF4_BYTES)
+
+
+def stored_bytes(parameters: float, entry: ModelEntry) -> float:
+    """Return the bytes of the files that a model's jobs load, of so many weights."""
+    quantization = entry.quantization if entry.is_quantised_once else "none"
+    return device_bytes(parameters, entry.dtype, quantization)
 
 
 def largest_file(source: ModelSource, weights: float) -> float:

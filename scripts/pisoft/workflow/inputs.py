@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from pisoft.config.cells import MARK, SHUFFLED_LABELS
-from pisoft.config.jobs.hub import commit_file, converted_models
+from pisoft.config.jobs.hub import commit_file
 from pisoft.config.methods import EXPORT, ScoresFile
 from pisoft.config.models import GgufModel, HubModel
 from pisoft.config.resolved import Config
@@ -78,7 +78,7 @@ class Inputs:
 
         Of a model on the hub there is the record of its commit alone, unless it is converted.
         """
-        if wildcards.model in converted_models(self.config):
+        if self.config.models[wildcards.model].is_converted:
             return [str(self.data / "models" / wildcards.model / file) for file in MODEL_FILES]
         return self.original_model(wildcards)
 

@@ -19,6 +19,7 @@ ROOT = Path(__file__).parents[3]
 NOWHERE = Path("results/nowhere")
 H100 = 400e12
 BIG = "llama-3.1-70b-instruct"
+EIGHT = "llama-3.1-8b-instruct"
 HUB = {"kind": "hub", "repository": "nobody/nothing"}
 
 
@@ -73,18 +74,23 @@ def test_every_job_of_the_papers_run_has_its_plan(paper):
 
 
 def test_main_memory_holds_one_file_of_a_gpu_s_model_and_all_weights_of_a_cpu_s(paper):
-    sixteen_bit = 2 * 70.55e9  # bytes: of https://huggingface.co/meta-llama/Llama-3.1-70B-Instruct
-    of_gpu, of_cpu, attributing = (
+    weights = 70.55e9  # of https://huggingface.co/meta-llama/Llama-3.1-70B-Instruct
+    of_gpu, four_bit, converting, of_cpu, attributing = (
         RunLimits(config, NOWHERE, H100).of(rule, cell).mem_mb * 1e6
         for config, rule, cell in (
+            (paper(), "generate", f"{EIGHT}/sst2/0-2000"),
             (paper(), "generate", f"{BIG}/sst2/0-2000"),
+            (paper(), "convert_model", BIG),
             (paper(resources={BIG: {"gpu": 0}}), "generate", f"{BIG}/sst2/0-2000"),
             (paper(resources={BIG: {"gpu": 0}}), "attribute", f"{BIG}/saliency/sst2/0-2000"),
         )
     )
     assert 1.1 * 5e9 < of_gpu < 12e9, "its files are at most 5 GB"
-    assert of_cpu > 1.1 * sixteen_bit
-    assert attributing > 1.1 * (sixteen_bit + 4 * 70.55e9), "once more in float32"
+    kept = 4.5 / 8 * weights  # 4-bit weights are one file
+    assert 1.1 * kept < four_bit < 1.5 * kept
+    assert converting > 1.1 * (5e9 + kept), "which come back from the GPU"
+    assert of_cpu > 1.1 * kept
+    assert attributing > 1.1 * (kept + 4 * weights), "once more in float32"
 
 
 def test_a_job_that_runs_no_model_is_planned_without_one(paper):

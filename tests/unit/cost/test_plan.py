@@ -21,7 +21,13 @@ from pisoft.config.loading import load_run
 from pisoft.config.models import TrainedModel
 from pisoft.config.validation import read_yaml
 from pisoft.cost.lengths import BEFORE, BEHIND
-from pisoft.cost.plan import FLOAT32_TIME, LOADING_RULES, QUANTISING_SPEED, plan_run
+from pisoft.cost.plan import (
+    FLOAT32_TIME,
+    LOADING_RULES,
+    QUANTISING_SPEED,
+    READING_SPEED,
+    plan_run,
+)
 from pisoft.cost.report import plan_text
 from pisoft.cost.tokens import soft_tokens
 from pisoft.errors import BenchmarkError
@@ -228,14 +234,30 @@ def test_the_masked_model_of_reagent_adds_its_own_weights(model, more):
         jobs_of(model, methods=["reagent"], masked_model="other", catalogue=catalogue)
 
 
-def test_quantising_takes_time_on_a_cpu():
+def test_quantising_takes_time_on_a_cpu(tmp_path):
+    weights = tmp_path / "a.gguf"
+    weights.write_bytes(b"GGUF")
     start_up = {}
     for kind in ("none", "nf4"):
         for gpu in (0, 1):
-            _, jobs = jobs_of({"quantization": kind, "resources": {"gpu": gpu}})
+            source = {"kind": "gguf", "path": str(weights), "parameters": WEIGHTS}
+            model = {"quantization": kind, "resources": {"gpu": gpu}, "source": source}
+            _, jobs = jobs_of(model)
             start_up[kind, gpu] = jobs["attribute", "saliency"].start_up
     assert start_up["nf4", 0] - start_up["none", 0] == pytest.approx(WEIGHTS / QUANTISING_SPEED)
     assert start_up["nf4", 1] == start_up["none", 1]
+
+
+def test_4_bit_weights_of_the_hub_are_made_once_and_read_by_all_others():
+    """Of two bytes each they become 4.5 bits each."""
+    start_up = {}
+    for kind in ("none", "nf4"):
+        plan, jobs = jobs_of({"dtype": "bfloat16", "quantization": kind})
+        start_up[kind] = jobs["attribute", "saliency"].start_up
+    saved = (2 - 4.5 / 8) * WEIGHTS / READING_SPEED
+    assert start_up["none"] - start_up["nf4"] == pytest.approx(saved)
+    (once,) = (job for job in plan.jobs if job.rule == "convert_model")
+    assert once.start_up - start_up["none"] == pytest.approx(WEIGHTS / QUANTISING_SPEED)
 
 
 def rules_of(plan) -> dict[str, int]:

@@ -9,7 +9,7 @@ from pisoft.config.datasets import (
     HubDataset,
 )
 from pisoft.config.jobs.fields import Kind
-from pisoft.config.models import GgufModel, HubModel
+from pisoft.config.models import HubModel
 from pisoft.config.resolved import Config
 from pisoft.config.settings import At, JobSettings
 
@@ -31,16 +31,6 @@ def hub_models(config: Config) -> list[HubModel]:
     entries = [*config.models.values(), *(config.masked_models.values() if needed else ())]
     sources = [entry.source for entry in entries if isinstance(entry.source, HubModel)]
     return list({(source.repository, source.revision): source for source in sources}.values())
-
-
-def converted_models(config: Config) -> list[str]:
-    """Return the models whose weights a rule converts once: GGUF files, and 4 bits of the hub."""
-    return [
-        name
-        for name, entry in config.models.items()
-        if isinstance(entry.source, GgufModel)
-        or (isinstance(entry.source, HubModel) and entry.quantization != "none")
-    ]
 
 
 class FetchHubJob(JobSettings):
