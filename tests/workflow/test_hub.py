@@ -26,6 +26,7 @@ catalogue:
   models:
     remote:
       label: Remote
+      quantization: nf4  # weights are converted once
       source: {kind: hub, repository: o/model}
   datasets:
     reviews:
@@ -97,6 +98,8 @@ def test_all_jobs_read_the_commits_that_were_fetched(project, hub):
     records = project.folder / "results/hub/data/datasets/reviews.parquet"
     assert read_provenance(records)["dataset_commit"] == dataset_commit
     assert all(row["fields"]["text"].startswith("first ") for row in read_rows(records, "datasets"))
+    kept = json.loads((project.folder / "results/hub/data/models/remote/config.json").read_text())
+    assert kept["quantization_config"]["load_in_4bit"]
     assert "Job stats" not in snakemake(project, hub, *until, offline=True).stdout
 
     cached = snakemake(
