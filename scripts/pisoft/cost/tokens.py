@@ -66,7 +66,8 @@ def soft_tokens(sample: SampleLengths, grid: int, draws: int) -> float:
     """Return the tokens of the soft metrics for one method and protocol, all evaluated steps.
 
     There are two forwards per draw, for Soft-NS and Soft-NC, with α = 1 and at each of the
-    retaining probabilities. Tokens before the first perturbable one are read once.
+    retaining probabilities. Tokens before the first perturbable one are read once. So are equal
+    masks, which only short inputs have: of these, fewer tokens are read.
     """
     forwards = 2 * draws * (grid + 1) + REFERENCE_FORWARDS
     return sample.first + sum(

@@ -74,6 +74,17 @@ class Perturbations:
     count: int
     mask: Callable[[int], np.ndarray]
 
+    def first_equals(self) -> list[int]:
+        """Return for each mask the number of the first that is equal to it.
+
+        Masks of single elements are slow to draw and never repeat: each is its own.
+        """
+        if self.count and self.mask(0).shape[1] > 1:
+            return list(range(self.count))
+        firsts: dict[bytes, int] = {}
+        keys = (self.mask(number).tobytes() for number in range(self.count))
+        return [firsts.setdefault(key, number) for number, key in enumerate(keys)]
+
 
 @dataclass(frozen=True)
 class _Clean:
@@ -135,6 +146,7 @@ class Perturber:
     def measure(self, wanted: Sequence[Perturbations]) -> list[np.ndarray | None]:
         """Return the measures of every mask, (N, 3) float32 per item, columns as in `MEASURES`.
 
+        Masks of an item that are equal are read once, as short inputs have many of them.
         NaN where the model's logits are not finite; None where the target does not fit into
         memory, even alone. Batches are made of what is asked for in one
         call, whatever was asked for before.
@@ -160,7 +172,8 @@ class Perturber:
         found: list[np.ndarray | None],
     ) -> None:
         """Fill in what is found for these items, which begin with the same tokens."""
-        rows = [(index, number) for index in indices for number in range(wanted[index].count)]
+        firsts = {index: wanted[index].first_equals() for index in indices}
+        rows = [(index, number) for index in indices for number in sorted(set(firsts[index]))]
         clean: dict[int, _Clean] = {}
 
         def work(
@@ -209,6 +222,9 @@ class Perturber:
                 kept = found[index]
                 assert kept is not None
                 kept[numbers] = measured
+        for index, first in firsts.items():
+            if (kept := found[index]) is not None:
+                found[index] = kept[first]
 
     @torch.inference_mode()
     def _read_prefix(self, prefix_ids: tuple[int, ...]) -> None:

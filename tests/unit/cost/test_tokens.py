@@ -271,7 +271,7 @@ def test_the_evaluator_reads_as_many_tokens_as_planned(protocol, draws):
     ids, perturbable = token_ids(1, 18)[0].tolist(), np.arange(6, 15)
     scores = np.random.default_rng(1).normal(size=len(ids)).tolist()
     attribution = {"sample_id": "s", "step": 0, "raw_scores": scores, "status": "ok"}
-    settings = EvaluationSettings(pi_grid=(0.2, 0.5, 0.8), draws=draws)
+    settings = EvaluationSettings(pi_grid=(0.2, 0.5, 0.8), draws=draws, mask="element")
     target = PerturbationTarget(ids, perturbable, target_id=5)
     with counted_tokens(model) as seen:
         evaluations.evaluated(model, [(target, attribution)], settings, 1, 64, protocol)

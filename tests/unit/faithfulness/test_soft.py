@@ -372,12 +372,28 @@ def test_forwards_and_tokens_are_counted():
         lambda _, inputs: read.append(inputs[0].shape[0])
     )
     perturber = Perturber(model, 30)
-    masks = np.ones((7, 5), dtype=bool)
-    perturber.measure([masks_of(TARGET, masks)])
+    perturber.measure([masks_of(TARGET, ~np.eye(7, 5, dtype=bool))])
     handle.remove()
     assert read[0] == 1  # the prefix, three tokens
-    assert perturber.forwards == sum(read[1:]) == 8  # the clean input, too
-    assert perturber.tokens == 8 * 7
+    assert perturber.forwards == sum(read[1:]) == 7  # two masks are equal; the clean input, too
+    assert perturber.tokens == 7 * 7
+
+
+@pytest.mark.parametrize("protocol", ["dynamic", "fixed"])
+def test_equal_masks_of_one_target_share_the_bits_of_one_forward(protocol):
+    """Two steps have the same masks, so none is read for the other's target."""
+    model, _ = twins("llama-gqa")
+    targets = [target for target, _ in several_cases()[:2]]
+    masks = np.eye(5, dtype=bool)[[0, 3, 0, 1, 3, 3]]
+
+    def measured(target, chosen):
+        return Perturber(model, 1, protocol).measure([masks_of(target, chosen)])[0]
+
+    alone = [np.concatenate([measured(t, mask[None]) for mask in masks]) for t in targets]
+    perturber = Perturber(model, 1, protocol)
+    together = perturber.measure([masks_of(target, masks) for target in targets])
+    np.testing.assert_array_equal(together, alone)
+    assert perturber.forwards == 2 * (1 + 3)
 
 
 @pytest.mark.parametrize("protocol", ["dynamic", "fixed"])
