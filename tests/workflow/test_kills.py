@@ -8,35 +8,28 @@ import subprocess
 import sys
 import time
 from base64 import urlsafe_b64decode
-from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
+from itertools import cycle, islice
 from pathlib import Path
 
 import psutil
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pisoft.config.shards import Shards
-from pisoft.store.shards import cell_path, shards_of
-
 pytestmark = [pytest.mark.workflow, pytest.mark.slow]
 
-KILLS = 25
+KINDS = ("a job", "the driver", "the driver and its jobs")
 # What jobs compute, and what is made of it; but for how long each job took.
 COMPARED = ("generations", "attributions", "soft", "ranking", "inputs", "summary")
 TIMED = {"data/summary/timings.parquet"}
-NOTHING: Mapping[str, Shards] = {}
 OVER_THE_DEMO = "PISOFT_KILL_DEMO"
 
 
 def test_a_run_killed_again_and_again_ends_with_the_same_results(project, finished_once):
-    run_file = project.folder / "config/tiny.yaml"
-    run_file.write_text(run_file.read_text().rstrip() + "\n      shard_size: 2\n")
+    """Each kind of kill meets jobs that load a model and jobs that load none."""
     command = project.command("--cores", "2")
-    whole = finished_once.folder / "results/tiny"
-    check_kills(project, command, whole, most_between=1, cut={"toy-sentiment": Shards(3, 2)})
+    check_kills(project, command, finished_once.folder / "results/tiny", kills=9, most_between=2)
 
 
 @pytest.mark.skipif(OVER_THE_DEMO not in os.environ, reason="`make kills` takes half an hour")
@@ -49,50 +42,46 @@ def test_the_demonstration_killed_again_and_again_ends_with_the_same_results(
     clone = replace(project, folder=tmp_path / "clone")
     clone.folder.mkdir()
     whole.copy_sources_to(clone.folder)
-    check_kills(clone, [snakemake, "--cores", "2"], root / "results/demo", most_between=4)
+    command = [snakemake, "--cores", "2"]
+    check_kills(clone, command, root / "results/demo", kills=25, most_between=4)
 
 
-def check_kills(
-    project, command: list[str], whole: Path, most_between: int, cut: Mapping[str, Shards] = NOTHING
-) -> None:
+def check_kills(project, command: list[str], whole: Path, kills: int, most_between: int) -> None:
     """Kill a run at random moments, let it end, and hold its results against another's.
 
     Args:
         project: where it runs.
         command: without the targets.
         whole: results of a run that nobody killed.
+        kills: how many, of each kind in turn.
         most_between: files that are finished from one kill to the next, at most.
-        cut: datasets that only the killed run cuts into shards.
     """
     files = (file for kind in COMPARED for file in whole.glob(f"data/{kind}/**/*.parquet"))
     names = sorted({str(file.relative_to(whole)) for file in files} - TIMED)
     assert names, f"{whole} holds no results"
-    results = Path("results", whole.name)
-    files_of = {name: killed_files(results / name, cut) for name in names}
-    targets = [str(file) for of_name in files_of.values() for file in of_name]
-    line = [*command, "--retries", str(KILLS), *targets]
+    targets = [str(Path("results", whole.name, name)) for name in names]
+    line = [*command, "--retries", str(kills), *targets]
     chance = random.Random(25)
-    killed: list[str] = []
+    left = list(islice(cycle(KINDS), kills))
     before: dict[str, int] = {}
-    while len(killed) < KILLS:
+    while left:
         unlock(project)
         with (project.folder / "out").open("a") as out:
             driver = psutil.Popen(
                 line, cwd=project.folder, env=project.environment(), stdout=out, stderr=out
             )
-        already = len(killed)
-        while len(killed) < KILLS:
+        already = len(left)
+        while left:
             wait_for_more(project.folder, chance.randint(0, most_between), driver)
             time.sleep(chance.uniform(0, 2))
-            if driver.poll() is not None:
-                assert len(killed) > already, "ended by itself"
+            if not kill(left[0], driver, chance):
+                assert len(left) < already, "ended by itself"
                 break
-            killed.append(kill(driver, chance))
+            kind = left.pop(0)
             after = finished_files(project.folder)
-            assert before.items() <= after.items(), f"lost after the kill of {killed}"
+            assert before.items() <= after.items(), f"lost after the kill of {kind}"
             before = after
     driver.wait()
-    assert set(killed) == {"a job", "the driver", "the driver and its jobs"}
 
     unlock(project)
     ended = subprocess.run(
@@ -102,15 +91,8 @@ def check_kills(
     after = finished_files(project.folder)
     assert before.items() <= after.items(), "recomputed"
     for name in names:
-        made = pa.concat_tables(pq.read_table(project.folder / file) for file in files_of[name])
+        made = pq.read_table(project.folder / "results" / whole.name / name)
         assert made.equals(pq.read_table(whole / name)), name
-
-
-def killed_files(path: Path, cut: Mapping[str, Shards]) -> list[Path]:
-    """Return the files of the killed run that hold what a file of the other holds."""
-    if path.stem not in cut or "summary" in path.parts:
-        return [path]
-    return shards_of(Path(cell_path(str(path.parent), path.stem, cut[path.stem])))
 
 
 def unlock(project) -> None:
@@ -131,20 +113,18 @@ def wait_for_more(folder: Path, count: int, driver: psutil.Popen) -> None:
         time.sleep(0.05)
 
 
-def kill(driver: psutil.Popen, chance: random.Random) -> str:
-    """Kill a job, a run, whose jobs then go on, or both; return which."""
-    jobs = jobs_of(driver)
-    choices = {
-        "a job": jobs and [chance.choice(jobs)],
-        "the driver": [driver],
-        "the driver and its jobs": jobs and [driver, *jobs],
-    }
-    possible = [name for name, victims in choices.items() if victims]
-    chosen = chance.choice(possible)
-    for victim in choices[chosen]:
-        with suppress(psutil.NoSuchProcess):  # a job that has ended meanwhile
-            victim.kill()
-    return chosen
+def kill(kind: str, driver: psutil.Popen, chance: random.Random) -> bool:
+    """Kill a job, a run, whose jobs then go on, or both; return whether the run was at work."""
+    while driver.poll() is None:
+        jobs = jobs_of(driver)
+        if jobs or kind == "the driver":
+            victims = {"a job": jobs and [chance.choice(jobs)], "the driver": [driver]}
+            for victim in victims.get(kind, [driver, *jobs]):
+                with suppress(psutil.NoSuchProcess):  # a job that has ended meanwhile
+                    victim.kill()
+            return True
+        time.sleep(0.05)
+    return False
 
 
 def jobs_of(driver: psutil.Popen) -> list[psutil.Process]:
