@@ -6,7 +6,6 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -87,14 +86,14 @@ SMALL = """() => [...document.querySelectorAll("a, button, summary, select")]
 
 
 def check_accessible(browser: Browser, path: Path) -> None:
-    """Check a file on a wide and on a narrow window, light and dark.
+    """Check a file on a wide window in light colours, and on a narrow one in dark colours.
 
     axe-core finds no violation, no target is below 24 pixels, the page stays silent, and none of it
     lies beside the window: what is wider scrolls by itself.
     """
     from axe_playwright_python.sync_playwright import Axe
 
-    for width, scheme in product((1440, 390), ("light", "dark")):
+    for width, scheme in ((1440, "light"), (390, "dark")):
         opened = visit(browser, path, width=width, color_scheme=scheme)
         where = f"{path} at {width} pixels, {scheme}"
         found = Axe().run(opened.page).response["violations"]

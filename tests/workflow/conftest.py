@@ -16,6 +16,7 @@ import torch
 from filelock import FileLock
 from transformers import LlamaConfig, LlamaForCausalLM
 
+from helpers import studied_run
 from pisoft.datasets.embedded import make_records
 from pisoft.demo.tokenizers import Dialogue, train_tokenizer
 
@@ -143,13 +144,27 @@ def project(tmp_path: Path) -> Project:
 @pytest.fixture(scope="session")
 def finished_once(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Project:
     """Return a copy whose workflow was run; test processes share it, so it is not to be changed."""
+    return run_once(tmp_path_factory, worker_id, "finished", RUN_FILE)
+
+
+@pytest.fixture(scope="session")
+def studied_once(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Project:
+    """Return another, with a second dataset, a layer study, and a label that is a script."""
+    return run_once(tmp_path_factory, worker_id, "studied", studied_run.RUN_FILE)
+
+
+def run_once(
+    tmp_path_factory: pytest.TempPathFactory, worker_id: str, name: str, run_file: str
+) -> Project:
+    """Run the workflow unless another test process has."""
     folder = tmp_path_factory.getbasetemp()
     if worker_id != "master":  # that of all processes
         folder = folder.parent
-    finished = Project(folder / "finished")
-    with FileLock(folder / "finished.lock"):
+    finished = Project(folder / name)
+    with FileLock(folder / f"{name}.lock"):
         if not finished.folder.exists():
             copy_project(finished.folder)
+            finished.write("config/tiny.yaml", run_file)
             finished.run()
     return finished
 

@@ -17,6 +17,7 @@ from sklearn.metrics import average_precision_score
 from helpers.finished_run import packed_data, unpacked
 from helpers.planned_run import SHORT
 from helpers.sign_flips import step_down
+from helpers.studied_run import GRID, SAMPLES
 from pisoft.seeds import keyed_generator
 from pisoft.store.parquet import read_rows, write_rows
 
@@ -25,29 +26,6 @@ pytestmark = [pytest.mark.workflow, pytest.mark.slow]
 METHODS = ("random", "attention", "saliency")
 SELECTED = "grad_ellm_selected"  # of the layer study; on its dataset alone
 DATASETS = ("toy-sentiment", "demo-why")
-GRID = (0.2, 0.25, 0.8)
-SAMPLES = 6
-RUN_FILE = """\
-run: tiny
-models: [toy]
-datasets: [toy-sentiment, demo-why]
-methods: all
-max_samples: {samples}
-generation: {{max_new_tokens: 6, step_interval: 3}}
-evaluation: {{pi_grid: [0.2, 0.25, 0.8], draws: 2}}
-layer_study:
-  {{depths: [1, 2], token_weights: [loosened], datasets: [toy-sentiment], development_share: 0.5}}
-catalogue:
-  models:
-    toy:
-      label: Toy
-      source: {{kind: local, path: toy-model}}
-      resources: {{mem_mb: 1000, runtime: 5}}
-  datasets:
-    toy-sentiment:
-      extends: demo-sentiment
-      label: Toy sentiment
-"""
 
 
 def lines_of(project, name, room="tables"):
@@ -140,11 +118,9 @@ def statistic(metric, samples):
     return statistics.fmean(v[metric] for v in values)
 
 
-@pytest.fixture(scope="module")
-def finished(module_project):
-    module_project.write("config/tiny.yaml", RUN_FILE.format(samples=SAMPLES))
-    module_project.run()
-    return module_project
+@pytest.fixture
+def finished(studied_once):
+    return studied_once
 
 
 @pytest.mark.parametrize("table", ["pi_soft_auc", "original_soft"])

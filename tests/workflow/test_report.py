@@ -12,6 +12,7 @@ import yaml
 
 from helpers.browser import check_accessible, chromium, visit
 from helpers.latex import needs_latex, typeset
+from helpers.studied_run import GRID
 
 pytestmark = [pytest.mark.workflow, pytest.mark.slow]
 
@@ -62,8 +63,6 @@ MENU = {
         ],
     },
 }
-STUDY = "layer_study: {depths: [1], token_weights: [loosened]}\n"
-HOSTILE = "Toy</script><script>window.hacked = 1</script><img src=x onerror='window.hacked = 1'>"
 FIGURE = "#app > div > div img"
 OTHER_FIGURE = f"""(seen) => {{
   const image = document.querySelector('{FIGURE}');
@@ -78,14 +77,26 @@ def browser():
 
 
 @pytest.fixture(scope="module")
-def report(browser, module_project):
-    """Run the workflow with every kind of table and figure, and make its report."""
-    run_file = module_project.folder / "config/tiny.yaml"
-    hostile = run_file.read_text().replace("label: Toy sentiment", f'label: "{HOSTILE}"')
-    run_file.write_text(hostile + STUDY)
-    module_project.run()
-    module_project.snakemake("--report", "results/tiny/report.html")
-    return module_project.folder / "results/tiny/report.html"
+def report(browser, studied_once, tmp_path_factory):
+    """Make the report of a run with every kind of table and figure."""
+    project = studied_once.copied_to(tmp_path_factory.mktemp("reported") / "project")
+    project.snakemake("--report", "results/tiny/report.html")
+    return project.folder / "results/tiny/report.html"
+
+
+@pytest.fixture(scope="module")
+def visited(browser, report):
+    """Visit every page; return the files that each links to, with the part of each."""
+    links = {}
+    for path in report.parent.rglob("*.html"):
+        opened = visit(browser, path)
+        found = opened.page.locator("a[href]").evaluate_all("all => all.map((one) => one.href)")
+        assert opened.page.evaluate("window.hacked") is None, f"{path}: a label is text"
+        opened.assert_sound_and_offline()
+        opened.page.close()
+        parts = [part for part in map(urlsplit, found) if part.scheme == "file"]
+        links[path] = {(Path(unquote(part.path)), part.fragment) for part in parts}
+    return links
 
 
 @pytest.fixture
@@ -209,7 +220,7 @@ def test_a_table_opens_with_what_its_file_holds(page, report):
     for text in (
         "Higher is better",
         "n_failed",
-        "- 0.2\n  - 0.5\n  - 0.8",
+        "\n  ".join(f"- {pi}" for pi in GRID),
         "draws: 2",
         "resamples: 10000",
     ):
@@ -233,18 +244,8 @@ def test_every_latex_table_fits_a_paper_of_two_columns(report):
         typeset(path)
 
 
-def links_of(browser, page):
-    """Return the files that a page links to, each with the part of it."""
-    opened = visit(browser, page)
-    links = opened.page.locator("a[href]").evaluate_all("all => all.map((one) => one.href)")
-    opened.page.close()
-    parts = [urlsplit(link) for link in links]
-    return {(Path(unquote(part.path)), part.fragment) for part in parts if part.scheme == "file"}
-
-
-def test_every_link_on_every_page_leads_somewhere(browser, report):
-    for page in report.parent.rglob("*.html"):
-        links = links_of(browser, page)
+def test_every_link_on_every_page_leads_somewhere(visited, report):
+    for page, links in visited.items():
         assert report.parent / "index.html" in {file for file, _ in links} | {page}, "the bar"
         for file, part in links:
             assert file.is_file() or file.is_dir(), f"{page}: {file}"
@@ -252,9 +253,9 @@ def test_every_link_on_every_page_leads_somewhere(browser, report):
                 assert f'id="{part}"' in file.read_text(encoding="utf-8"), f"{page}: {part}"
 
 
-def test_the_front_page_links_to_every_table_and_figure(browser, report):
+def test_the_front_page_links_to_every_table_and_figure(visited, report):
     run = report.parent
-    files = {file for file, _ in links_of(browser, run / "index.html")}
+    files = {file for file, _ in visited[run / "index.html"]}
     pages = {page for room in ("tables", "figures") for page in (run / room).rglob("*.html")}
     assert files == pages | {run / "index.html", run / "explorer.html", report}
 
@@ -325,22 +326,15 @@ def test_a_dataset_in_a_table_leads_to_its_samples_in_the_explorer(browser, repo
     assert opened.page.locator("#model").input_value() == "toy"
     assert opened.page.locator("#dataset").input_value() == "toy-sentiment"
     measured = opened.page.locator(".card").first.locator(".measured").all_inner_texts()
-    kinds = ["AUC, dynamic routing", "At π = 0.5, dynamic routing"]
+    kinds = ["AUC, dynamic routing", f"At π = {GRID[1]}, dynamic routing"]
     kinds += ["LDS given count, dynamic routing", "Evidence"]
     assert [line.split(":")[0] for line in measured] == kinds
     opened.assert_sound_and_offline()
     opened.page.close()
 
 
-def test_a_label_is_text_on_every_page(browser, report):
+def test_a_label_is_text_on_every_page(visited, report):
     """A label with a script ran in the report, which embeds the settings of every job."""
-    pages = [report, *report.parent.glob("*.html"), *report.parent.glob("tables/**/*.html")]
-    assert len(pages) > 10
-    for path in pages:
-        opened = visit(browser, path)
-        opened.page.wait_for_load_state()
-        assert opened.page.evaluate("window.hacked") is None, path
-        opened.assert_sound_and_offline()
-        opened.page.close()
+    assert visited.keys() == {*report.parent.rglob("*.html")}
     text = (report.parent / "tables/pi_soft_auc/dynamic/toy.html").read_text(encoding="utf-8")
     assert "Toy&lt;/script&gt;" in text
