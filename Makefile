@@ -37,7 +37,7 @@ BENCH := $(TOOLS)/bench
 
 ##@ Begin here
 demo: RUN_FILE := config/config.yaml
-demo: ## every method on two tiny models, in 3 minutes
+demo: ## every method on two tiny models, in 4 minutes
 demo-trust: RUN_FILE := config/demo-trust.yaml
 demo-trust: ## do metrics and methods of the demo hold? 4 minutes
 
