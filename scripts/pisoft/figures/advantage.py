@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from matplotlib.figure import Figure
 
-from pisoft.figures.panels import heading, n_text
+from pisoft.figures.panels import by_metric, heading, n_text
 from pisoft.figures.pi_curves_all import by_method
 from pisoft.figures.style import WIDTH, theme
-from pisoft.statistics.metrics import NO_CONTROL
+from pisoft.statistics.metrics import CURVE_METRICS, LEVEL, NO_CONTROL
 from pisoft.views.registry import display
-from pisoft.views.view import View
+from pisoft.views.view import Results, View
 
 
 @display(
@@ -19,11 +19,23 @@ from pisoft.views.view import View
 )
 def plot(view: View) -> Figure:
     """Draw mean differences to random scores over π, with their 95 % confidence intervals."""
-    points = view.results_if_any("advantage").select(part="at")
+    advantage = view.results_if_any("advantage")
+    points = advantage.select(part="at")
     if not points.rows.empty:
-        return by_method(heading(view, n_text(points.rows)), points.rows, points.methods)
+        findings = {f"auc_{name}": _better(advantage, metric=name) for name in CURVE_METRICS}
+        message = f"Significantly better than random for π ≤ 0.5 / > 0.5: {by_metric(findings)}"
+        title = heading(view, n_text(points.rows), message=message)
+        return by_method(title, points.rows, points.methods)
     with theme():
         figure = Figure(figsize=(WIDTH, 1.2))
         figure.text(0.5, 0.3, NO_CONTROL, ha="center")
         figure.suptitle(heading(view, "n = 0"))
     return figure
+
+
+def _better(advantage: Results, metric: str) -> str:
+    """Count the methods that are better in each half of the grid."""
+    halves = advantage.select(metric=metric, part=["lower", "upper"]).rows.dropna(subset="value")
+    better = halves[(halves["value"] > 0) & (halves["p_adjusted"] < LEVEL)]["part"]
+    low, high = ((better == part).sum() for part in ("lower", "upper"))
+    return f"{low} / {high} of {halves['method'].nunique()}"

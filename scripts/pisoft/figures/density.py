@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from matplotlib.figure import Figure
 
-from pisoft.figures.panels import dot_panels, n_text
+from pisoft.figures.panels import by_metric, dot_panels, n_text
 from pisoft.figures.style import theme
 from pisoft.formatting import signed
 from pisoft.statistics.metrics import AUC_METRICS, METRICS
@@ -30,12 +30,17 @@ def plot(view: View) -> Figure:
     areas = view.results("statistics", metric=AUC_METRICS, method=density.methods).rows
     correlations = view.results("density_correlations", other=MEASURE).rows
     panels = {"Mean score (dense →)": density.rows}
+    findings = {}
     titles = ["Spearman's ρ with the mean score:\nwithout Random:"]
     for metric in AUC_METRICS:
         panels[METRICS[metric].label] = select(areas, metric=metric)
         tested = select(correlations, metric=metric).set_index("part").reindex(PARTS)
         titles.append("\n".join(map(_number_text, tested.itertuples())))
-    figure = dot_panels(view, panels, density.methods, n_text(areas))
+        if not tested["low"].isna()["all"]:
+            low, high = tested.loc["all", ["low", "high"]]
+            findings[metric] = "higher" if low > 0 else "lower" if high < 0 else "no trend"
+    message = f"AUC of methods with denser scores: {by_metric(findings)}" if findings else ""
+    figure = dot_panels(view, panels, density.methods, n_text(areas), message=message)
     with theme():
         for panel, title in zip(figure.axes, titles, strict=True):
             panel.set_title(title, fontsize="small", loc="right")

@@ -14,6 +14,7 @@ from pisoft.statistics.results import select
 from pisoft.views.registry import display
 from pisoft.views.view import View
 
+NAMES, CELL, NUMBER = 1.6, 0.22, 0.19  # inches: of names, and wide enough for a cell, a number
 OVERLAP_MEANING = "overlap of top 10 %\n(1: same tokens, about 0.1: unrelated)"
 
 
@@ -28,14 +29,16 @@ def plot(view: View) -> tuple[Figure, pd.DataFrame]:
     """Draw Kendall's τ below the diagonal and the top-10 % overlap above it, and return both.
 
     The first panel shows the means over datasets, if there are several; a dash stands where there
-    is no value.
+    is no value. Cells too small for their numbers have their colour only.
     """
     results = view.results("method_agreement")
     rows, methods = with_averages(results.rows), results.methods
     several = len(results.datasets) > 1
     titles = {AVERAGE: "Mean over datasets"} if several else {}
     titles |= results.datasets
-    side, lines = max(1.8, 0.19 * len(methods)), -(-len(titles) // 2)
+    room, lines = (WIDTH - NAMES) / (1 + several), -(-len(titles) // 2)
+    side = min(room, max(1.8, CELL * len(methods)))
+    numbers = side >= NUMBER * len(methods)
     gap = 2 * lines - len(titles)  # beside the means, so that columns end alike
     heights = (*[side + 0.3] * lines, 0.15)
     with theme():
@@ -48,14 +51,17 @@ def plot(view: View) -> tuple[Figure, pd.DataFrame]:
             tau, overlap = (
                 panels.lower_triangle(select(of_dataset, metric=m), [*methods]) for m in METRICS
             )
-            panels.heatmap(panel, tau, panels.TAU)
-            panels.heatmap(panel, overlap.T, panels.OVERLAP)
+            panels.heatmap(panel, tau, panels.TAU, numbers)
+            panels.heatmap(panel, overlap.T, panels.OVERLAP, numbers)
             gaps = np.isnan(tau) & np.isnan(overlap.T)
             panels.mark_gaps(panel, gaps & ~np.eye(len(gaps), dtype=bool))
             names = list(methods.values())
             panels.name_cells(panel, names if line == lines - 1 else [], [] if column else names)
             panel.set_title(f"{title} · {panels.n_text(of_dataset)}", fontsize="medium")
-        figure.suptitle(panels.heading(view))
+        shown = select(rows, metric=METRICS[0], dataset=next(iter(titles)))["value"]
+        figure.suptitle(
+            panels.heading(view, message=panels.median_tau("Methods rank tokens", shown))
+        )
         panels.add_scale(
             figure.add_subplot(grid[lines, 0]),
             panels.TAU,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import textwrap
+from textwrap import fill
 
 import numpy as np
 import pandas as pd
@@ -17,7 +17,6 @@ from pisoft.views.registry import display
 from pisoft.views.view import View
 
 PANELS_ABREAST = 5  # of single datasets
-TITLE_CHARACTERS = 70
 
 
 @display(
@@ -61,7 +60,9 @@ def plot(view: View) -> tuple[Figure, pd.DataFrame]:
             for panel in axes[len(small) :]:
                 panel.set_axis_off()
         most = 0 if rows.empty else rows["n"].max()
-        figure.suptitle(panels.heading(view, f"{most} methods") + _left_out_text(left_out))
+        message = panels.median_tau("Metrics rank methods", average.ravel())
+        title = panels.heading(view, f"{most} methods", message=message)
+        figure.suptitle(title + _left_out_text(left_out))
         panels.add_scale(bottom.add_axes((0.3, 0.75, 0.4, 0.15)), panels.TAU, panels.TAU_MEANING)
     return figure, rows
 
@@ -77,5 +78,5 @@ def _triangle(rows: pd.DataFrame, dataset: str, metrics: Labels) -> np.ndarray:
 
 def _left_out_text(metrics: Labels) -> str:
     """Name the metrics that are left out, on lines of their own."""
-    names = textwrap.fill(f"without values: {'; '.join(metrics.values())}", TITLE_CHARACTERS)
+    names = fill(f"without values: {'; '.join(metrics.values())}", panels.TITLE_CHARACTERS)
     return f"\n{names}" if metrics else ""

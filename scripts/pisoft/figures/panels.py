@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
+from textwrap import fill as wrapped
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from matplotlib.ticker import FixedLocator, NullLocator, ScalarFormatter
 
 from pisoft.figures.style import WIDTH, LineStyle, NotebookFigure, line_styles, theme
 from pisoft.formatting import NOTHING, signed
+from pisoft.statistics.metrics import METRICS
 from pisoft.views.view import View
 
 GREY = "#4D4D4D"
@@ -25,6 +27,7 @@ BAND_OPACITY = 0.22  # of a single band; many lie on top of one another
 MARGIN = 0.25  # above and below the lines, in spans of the lines
 LEGEND_CHARACTERS = 110  # that fit side by side below the panels
 HANDLE_CHARACTERS = 9  # width of a line sample and its gaps
+TITLE_CHARACTERS = 88  # of a line
 LINE_HEIGHT = 0.19  # inches per dot
 NUMBER_SIZE = 5.5  # points, in a heatmap
 Look = tuple[str, float, float]  # a colour map that any colour vision can read, and its range
@@ -67,9 +70,17 @@ def draw(
     return figure
 
 
-def heading(view: View, *more: str) -> str:
-    """Return a figure's title: what it shows; below of what, and more, such as `n = 98`."""
-    return "\n".join(filter(None, (view.title, " · ".join((view.where, *more)))))
+def heading(view: View, *more: str, message: str = "") -> str:
+    """Return a figure's title: its message, or what it shows; below of what, and `n = 98` etc."""
+    lines = filter(None, (message or view.title, " · ".join((view.where, *more))))
+    return "\n".join(wrapped(line, TITLE_CHARACTERS, break_on_hyphens=False) for line in lines)
+
+
+def by_metric(findings: Mapping[str, str]) -> str:
+    """Join what metrics find: `A by both metrics`, or `A by π-Soft-NS, B by π-Soft-NC`."""
+    if len(findings) == 2 and len({*findings.values()}) == 1:
+        return f"{next(iter(findings.values()))} by both metrics"
+    return ", ".join(f"{found} by {METRICS[metric].name}" for metric, found in findings.items())
 
 
 def in_rows(names: Iterable[str], columns: int) -> list[list[str]]:
@@ -187,6 +198,7 @@ def dot_panels(
     labels: Mapping[str, str],
     n: str,
     highest_first: bool = False,
+    message: str = "",
 ) -> Figure:
     """Return panels of dots (:func:`dots`) with the methods in order of the first panel.
 
@@ -200,10 +212,22 @@ def dot_panels(
         dots(panel, rows.reset_index(), labels, label)
 
     panels = {label: partial(fill, label=label) for label in results}
-    return draw(heading(view, n), panels, 1.3 + LINE_HEIGHT * len(order), legend=False, sharey=True)
+    title, height = heading(view, n, message=message), 1.3 + LINE_HEIGHT * len(order)
+    return draw(title, panels, height, legend=False, sharey=True)
 
 
 # Heatmaps ---------------------------------------------------------------------------------------
+
+
+def median_tau(what: str, taus: pd.Series | np.ndarray) -> str:
+    """Return the message of a heatmap of agreement; none without a value."""
+    known = np.asarray(taus, dtype=float)
+    known = known[~np.isnan(known)]
+    return (
+        f"{what} with a median agreement of τ = {signed(f'{np.median(known):.2f}')}"
+        if known.size
+        else ""
+    )
 
 
 def lower_triangle(rows: pd.DataFrame, names: Sequence[str]) -> np.ndarray:

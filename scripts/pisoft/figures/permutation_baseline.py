@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from matplotlib.figure import Figure
 
-from pisoft.figures.panels import GREY, dot_panels, n_text
-from pisoft.statistics.metrics import AUC_METRICS, METRICS
+from pisoft.figures.panels import GREY, by_metric, dot_panels, n_text
+from pisoft.statistics.metrics import AUC_METRICS, LEVEL, METRICS
 from pisoft.statistics.results import select
 from pisoft.views.registry import display
 from pisoft.views.view import View
@@ -28,7 +28,14 @@ def plot(view: View) -> Figure:
         f"Gain in {METRICS[metric].label}": select(gains.rows, metric=metric)
         for metric in AUC_METRICS
     }
-    figure = dot_panels(view, panels, gains.methods, n_text(gains.rows), highest_first=True)
+    findings = {}
+    for metric, label in zip(AUC_METRICS, panels, strict=True):
+        rows = panels[label].dropna(subset="value")
+        better = (rows["value"] > 0) & (rows["p_adjusted"] < LEVEL)
+        findings[metric] = f"{better.sum()} of {len(rows)}"
+    message = f"Significantly better than their permuted scores: {by_metric(findings)}"
+    n = n_text(gains.rows)
+    figure = dot_panels(view, panels, gains.methods, n, highest_first=True, message=message)
     for panel in figure.axes:
         panel.axvline(0, color=GREY, linewidth=1)
     return figure

@@ -14,9 +14,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.transforms import ScaledTranslation
 
-from pisoft.figures.panels import draw, heading, lines, n_text, over_pi
+from pisoft.figures.panels import by_metric, draw, heading, lines, n_text, over_pi
 from pisoft.figures.style import line_styles
-from pisoft.statistics.metrics import CONTROL, CURVE_METRICS, LEVEL, PROPOSED
+from pisoft.statistics.metrics import AUC_METRICS, CONTROL, CURVE_METRICS, LEVEL, PROPOSED
 from pisoft.statistics.results import select
 from pisoft.views.registry import display
 from pisoft.views.view import View
@@ -39,12 +39,22 @@ def plot(view: View) -> Figure:
     """
     curves, statistics = view.results("curves"), view.results("statistics")
 
+    areas = {
+        metric: standings(select(statistics.rows, metric=metric), curves.methods)
+        for metric in AUC_METRICS
+    }
+    best = {metric: rows.index[rows["best"]] for metric, rows in areas.items()}
+    names = {
+        metric: " and ".join(curves.methods[name] for name in one) for metric, one in best.items()
+    }
+    message = f"Highest AUC: {by_metric(names)}" if all(names.values()) else ""
+
     def fill(panel: Axes, metric: str) -> None:
-        areas = standings(select(statistics.rows, metric=f"auc_{metric}"), curves.methods)
-        _draw_lines(panel, select(curves.rows, metric=metric), areas, curves.methods)
+        rows = select(curves.rows, metric=metric)
+        _draw_lines(panel, rows, areas[f"auc_{metric}"], curves.methods)
 
     panels = {label: partial(fill, metric=metric) for metric, label in CURVE_METRICS.items()}
-    figure = draw(heading(view, n_text(curves.rows)), panels, 4.6, legend=False)
+    figure = draw(heading(view, n_text(curves.rows), message=message), panels, 4.6, legend=False)
     over_pi(figure.axes, curves.rows["value"])
     if not curves.rows["value"].min() < 0:  # π-Soft-NS may be, where it is not clamped
         for panel in figure.axes:

@@ -14,6 +14,7 @@ from matplotlib.lines import Line2D
 from pisoft.figures.panels import (
     GREY,
     Panel,
+    by_metric,
     draw,
     draw_band,
     heading,
@@ -41,7 +42,16 @@ DASHES: dict[str, Any] = dict(zip(CURVE_METRICS, ("-", (0, (3, 1.5))), strict=Tr
 def plot(view: View) -> Figure:
     """Draw a panel for each method: its curves, and those of random scores in grey."""
     curves = view.results("curves")
-    return by_method(heading(view, n_text(curves.rows)), curves.rows, curves.methods)
+    means = curves.rows.pivot(index=["metric", "method"], columns="position", values="value")
+    findings = {}
+    if CONTROL in curves.rows.dropna(subset="value")["method"].unique():
+        for metric in CURVE_METRICS:
+            others = means.loc[metric].drop(CONTROL).dropna(how="all")
+            above = (others > means.loc[metric, CONTROL]).all(axis=1)
+            findings[f"auc_{metric}"] = f"{above.sum()} of {len(above)}"
+    message = f"Methods above random scores at every π: {by_metric(findings)}" if findings else ""
+    title = heading(view, n_text(curves.rows), message=message)
+    return by_method(title, curves.rows, curves.methods)
 
 
 def by_method(title: str, rows: pd.DataFrame, methods: Mapping[str, str]) -> Figure:

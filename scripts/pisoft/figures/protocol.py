@@ -21,7 +21,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from pisoft.faithfulness.calibration import clip_scores
-from pisoft.figures.panels import heading, legend_below, n_text
+from pisoft.figures.panels import LINE_HEIGHT, heading, legend_below, n_text
 from pisoft.figures.style import WIDTH, LineStyle, line_styles, theme
 from pisoft.statistics.metrics import CONTROL
 from pisoft.statistics.results import select
@@ -123,17 +123,24 @@ def plot_protocol(
     """Draw the three panels; without an example, panel (b) stays empty and says so."""
     methods, drawn = curves.methods, shown_methods(shares, curves.methods)
     looks = line_styles(methods)
+    rows = max(2.1, LINE_HEIGHT * len(methods)), 2.1  # inches
+    means = shares.groupby("method")["share"].mean().dropna()
+    message = "" if means.empty else f"Uncalibrated, methods keep {_percent(means)} of the tokens"
     with theme():
-        figure = Figure(figsize=(WIDTH, 5.6), layout="constrained")
-        (left, right), (before, after) = figure.subplots(2, 2)
+        figure = Figure(figsize=(WIDTH, sum(rows) + 1.7), layout="constrained")
+        (left, right), (before, after) = figure.subplots(2, 2, height_ratios=rows)
         _draw_shares(left, shares, methods, looks)
         _draw_example(before, after, example, looks, pi)
         _draw_curves(right, curves.rows, shares, {name: looks[name] for name in drawn})
         seaborn.despine(figure)
         sample = "none" if example is None else example.sample_id
-        figure.suptitle(heading(view, f"sample of panel (b): {sample}"))
+        figure.suptitle(heading(view, f"sample of panel (b): {sample}", message=message))
         legend_below(figure, _handles(example, {name: methods[name] for name in drawn}, looks))
     return figure
+
+
+def _percent(shares: pd.Series) -> str:
+    return f"{100 * shares.min():.0f} to {100 * shares.max():.0f} %"
 
 
 def _draw_shares(

@@ -12,16 +12,17 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 from matplotlib.transforms import ScaledTranslation
 
-from pisoft.figures.panels import GREY, LINE_HEIGHT, dots, draw, heading, n_text
+from pisoft.figures.panels import GREY, LINE_HEIGHT, by_metric, dots, draw, heading, n_text
 from pisoft.statistics.metrics import AUC_METRICS, AVERAGE, LEVEL, METRICS
 from pisoft.statistics.results import select
 from pisoft.views.registry import display
 from pisoft.views.view import View
 
 PARTS = ["rank", "mean_rank", "best_share"]
-MOST_TICKS = 6  # with a number each; of more ranks, every other one has one
+MOST_TICKS = 6  # of ranks
 CHARACTERS = 45  # of a line below a panel
 SHARES, BARS = 0.25, (0.5, 0.85)  # inches beside a panel: where shares and bars stand
 
@@ -47,8 +48,16 @@ def plot(view: View) -> Figure:
         _draw_ranks(panel, rows, tests, ranks.methods)
 
     panels = {METRICS[metric].label: partial(fill, metric=metric) for metric in AUC_METRICS}
-    height = 1.7 + LINE_HEIGHT * max(2, len(ranks.methods))
-    return draw(heading(view, n_text(averages)), panels, height, legend=False)
+    height = 2.0 + LINE_HEIGHT * max(2, len(ranks.methods))
+    shares = select(averages, part="best_share").dropna(subset="value").sort_values("value")
+    findings = {
+        row.metric: f"{ranks.methods[row.method]} ({100 * row.value:.0f}\N{NO-BREAK SPACE}%)"
+        for row in shares.groupby("metric", sort=False).tail(1).itertuples()
+    }
+    findings = {metric: findings[metric] for metric in AUC_METRICS if metric in findings}
+    message = f"Most often best: {by_metric(findings)}" if findings else ""
+    title = heading(view, n_text(averages), message=message)
+    return draw(title, panels, height, legend=False)
 
 
 def _draw_ranks(
@@ -67,7 +76,7 @@ def _draw_ranks(
         note = f"No rank: {', '.join(missing)}" if len(order) else "No method has a rank"
         panel.set_xlabel("\n".join([label, *wrap(note, CHARACTERS)]))
     panel.set_xlim(0.5, max(2, len(order)) + 0.5)
-    panel.set_xticks(range(1, max(2, len(order)) + 1, 1 if len(order) <= MOST_TICKS else 2))
+    panel.xaxis.set_major_locator(MaxNLocator(MOST_TICKS, integer=True, steps=[1, 2, 5, 10]))
     for line, share in enumerate(wide["best_share"][order]):
         panel.text(
             1, line, f"{100 * share:.0f} %", ha="center", va="center", **_beside(panel, SHARES)

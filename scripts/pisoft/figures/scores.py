@@ -23,7 +23,7 @@ COLUMNS = 3  # of panels
 ROW_HEIGHT = 0.24  # inches per method
 TALLEST = 0.85  # of a row, what a method's highest bin fills
 OPACITY = 0.55
-BESIDE = (1.02, 0.98)  # of a panel, where the column of means begins
+BESIDE = (1.02, 1.01)  # of a panel, where the column of means begins
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,11 @@ def plot_scores(
     rows = in_rows(panels, min(len(panels), COLUMNS))
     height = (ROW_HEIGHT * len(methods) + 0.6) * len(rows) + 0.5
     normalised = f"normalisation: {view.settings.normalisation}"
-    return draw(heading(view, normalised), panels, height, legend=False, rows=rows, sharey=True)
+    scored = [one for by_method in distributions.values() for one in by_method.values() if one.n]
+    means = sorted(one.mean for one in scored)
+    message = f"Mean scores lie between {means[0]:.2f} and {means[-1]:.2f}" if means else ""
+    title = heading(view, normalised, message=message)
+    return draw(title, panels, height, legend=False, rows=rows, sharey=True)
 
 
 def _draw_rows(

@@ -60,9 +60,14 @@ _FIXED = {
 _FURTHER = (
     *("attention_rollout", "occlusion", "gradient_shap", "grad_ellm_original"),
     *("attn_lrp", "cp_lrp", "gim", "mask_regression", "permutation_shap", "kernel_shap"),
-    *("ifr", "flashtrace", "depass", "grad_ellm_inseq"),
+    *("ifr", "grad_ellm_inseq"),
 )
-_OTHER_COLOURS = ("#332288", "#882255", "#117733", "#AA4499", "#999933", "#44AA99", "#661100")
+# With those above, 28 colours as far apart as can be, also with red-green blindness.
+_OTHER_COLOURS = (
+    *("#332288", "#882255", "#117733", "#AA4499", "#999933", "#44AA99", "#661100", "#0000EE"),
+    *("#8877EE", "#7700BB", "#6655EE", "#660055", "#444488", "#667766", "#DD0044", "#882200"),
+    *("#66BB77", "#EE88CC", "#446677"),
+)
 _OTHER_MARKERS = ("h", "<", ">", "p", "d")
 _OTHER_DASHES = (_DASH_DOTTED, _SOLID, _DASHED)
 
@@ -77,8 +82,9 @@ def line_styles(methods: Iterable[str]) -> dict[str, LineStyle]:
     """Return the appearance of every method.
 
     The benchmark's methods always look the same. Further ones get the free styles in the order
-    given, so appending a method changes no other one's. The cycles' lengths share no factor:
-    none of the 105 combinations comes twice, of which the benchmark's methods have the first.
+    given, so appending a method changes no other one's. Nineteen more colours follow the fixed
+    nine, then they repeat with another marker and dash: the cycles' lengths share no factor, so
+    none of the 285 combinations comes twice, of which the benchmark's methods have the first.
     """
     names = list(methods)
     assigned = dict(_FIXED)

@@ -32,7 +32,7 @@ def test_a_method_without_any_value_says_so():
 
 
 def test_title_states_the_number_of_samples():
-    assert draw(curve_rows()).get_suptitle() == f"{WHERE} · n = 20"
+    assert draw(curve_rows()).get_suptitle().endswith(f"\n{WHERE} · n = 20")
     rows = curve_rows(["random"], n=18) + curve_rows(["mine"], n=20)
     assert draw(rows).get_suptitle().endswith("n = 18\N{EN DASH}20")
     rows = curve_rows(["random"], n=18) + curve_rows(["mine"], n=0)
