@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 
 import numpy as np
@@ -79,23 +80,17 @@ def _verdict(averages: Results, metric: str, method: str) -> str:
 
 
 def _better(averages: Results, metric: str, verdicts: Mapping[tuple[str, str], str]) -> str:
-    """Say which methods are better than random scores where, and where more so."""
-    methods = averages.methods
-    halves = {name: verdicts[metric, name] for name in methods}
-    signs = {name: _sign(averages, metric, name, "upper_minus_lower") for name in methods}
-    slopes = {name: SLOPES.get(sign, "") for name, sign in signs.items()}
-    better = _grouped(methods, halves, [*VERDICTS.values(), NO_VALUE])
-    differs = _grouped(methods, slopes, SLOPES.values())
+    """Count the methods that are better than random scores where, and where more so."""
+    halves = [verdicts[metric, name] for name in averages.methods]
+    signs = [_sign(averages, metric, name, "upper_minus_lower") for name in averages.methods]
+    better = _counts(halves, [*VERDICTS.values(), NO_VALUE])
+    differs = _counts([SLOPES.get(sign, "") for sign in signs], SLOPES.values())
     differs = differs or "not significantly different between the halves for any method"
-    return (
-        f"{CURVE_METRICS[metric]}: better than random scores {better}. The advantage is {differs}."
-    )
+    label = CURVE_METRICS[metric]
+    return f"{label}: methods better than random scores {better}. The advantage is {differs}."
 
 
-def _grouped(labels: Mapping[str, str], outcomes: Mapping[str, str], order: Iterable[str]) -> str:
-    """List methods by their outcome, as `in both halves: A, B; for π > 0.5: C`."""
-    groups = {
-        outcome: [label for name, label in labels.items() if outcomes[name] == outcome]
-        for outcome in order
-    }
-    return "; ".join(f"{outcome}: {', '.join(group)}" for outcome, group in groups.items() if group)
+def _counts(outcomes: Iterable[str], order: Iterable[str]) -> str:
+    """Count methods by their outcome, as `in both halves: 2; for π > 0.5: 1`."""
+    counts = Counter(outcomes)
+    return "; ".join(f"{outcome}: {counts[outcome]}" for outcome in order if counts[outcome])

@@ -57,12 +57,12 @@ def test_numbers_p_values_spans_and_verdicts():
     assert block.rows[0].entries[2].interval == "[.050, .150]"
 
 
-def test_notes_say_for_which_methods_the_claim_holds_and_whether_the_clamp_applies():
+def test_notes_say_for_how_many_methods_the_claim_holds_and_whether_the_clamp_applies():
     notes = table_of(rows_of()).notes
     assert notes[0] == (
-        "π-Soft-NS ↑: better than random scores in both halves: Both; for π > 0.5: Late; in "
-        "neither half: None; no value: $ M_{. The advantage is larger for π > 0.5: Late; smaller "
-        "for π > 0.5: Both."
+        "π-Soft-NS ↑: methods better than random scores in both halves: 1; for π > 0.5: 1; in "
+        "neither half: 1; no value: 1. The advantage is larger for π > 0.5: 1; smaller "
+        "for π > 0.5: 1."
     )
     assert "Samples per dataset: SST2 0 to 20, by method (at most 20 failed)" in notes[-1]
     assert any(note.startswith("Soft-NS is clamped at 0") for note in notes)
