@@ -14,6 +14,7 @@ from snakemake.resources import Resources
 
 from pisoft.attribution import load_method
 from pisoft.config.loading import load_run
+from pisoft.config.models import ModelEntry
 from pisoft.config.validation import read_yaml
 from pisoft.cost.limits import Limits
 from pisoft.store.shards import expanded, shards_of
@@ -67,11 +68,24 @@ def test_a_model_is_loaded_from_where_its_source_says(demo, paper, tmp_path):
     assert Inputs(paper, DATA).model(of(model=LLAMA)) == [commit]
     for name in ("config.json", "a.safetensors", "notes.txt"):
         (tmp_path / name).touch()
-    local = SimpleNamespace(kind="local", path=str(tmp_path))
-    config = SimpleNamespace(models={"own": SimpleNamespace(source=local)})
-    assert Inputs(config, DATA).model(of(model="own")) == [
-        str(tmp_path / name) for name in ("a.safetensors", "config.json")
-    ]
+    models = {
+        "local": {"kind": "local", "path": str(tmp_path)},
+        "gguf": {"kind": "gguf", "path": "a.gguf"},
+    }
+    entries = {name: ModelEntry(label="L", source=source) for name, source in models.items()}
+    inputs = Inputs(SimpleNamespace(models=entries), DATA)
+    files = [str(tmp_path / name) for name in ("a.safetensors", "config.json")]
+    assert inputs.model(of(model="local")) == inputs.tokenizer(of(model="local")) == files
+    assert inputs.original_model(of(model="gguf")) == ["a.gguf"]
+    assert inputs.model(of(model="gguf")) == inputs.tokenizer(of(model="gguf"))
+    assert "results/r/data/models/gguf/model.safetensors" in inputs.model(of(model="gguf"))
+
+
+def test_4_bit_weights_of_the_hub_are_read_from_a_folder_and_its_tokenizer_is_not(paper):
+    inputs, big = Inputs(paper, DATA), of(model="llama-3.1-70b-instruct")
+    assert f"results/r/data/models/{big.model}/model.safetensors" in inputs.model(big)
+    commit = "results/r/data/commits/models/meta-llama/Llama-3.1-70B-Instruct/main.json"
+    assert inputs.tokenizer(big) == inputs.original_model(big) == [commit]
 
 
 def test_the_masked_model_is_read_by_methods_that_need_it_alone(paper):
