@@ -273,9 +273,15 @@ def ifr(network: PreTrainedModel, ids: list[int], target: int) -> torch.Tensor:
     return route[-1]
 
 
+def flashtrace(network: PreTrainedModel, ids: list[int], target: int) -> torch.Tensor:
+    """Return the sum of the last rows of all layers' shares, (T,)."""
+    return torch.stack(attention_shares(network, ids)).sum(dim=(0, 1))[-1]
+
+
 BY_HAND = {
     "attention": attention,
     "attention_rollout": attention_rollout,
+    "flashtrace": flashtrace,
     "grad_ellm": grad_ellm,
     "grad_ellm_inseq": grad_ellm_inseq,
     "ifr": ifr,

@@ -27,13 +27,7 @@ class InformationFlowRoutes(AttributionMethod):
     reference = "Ferrando and Voita (2024), Information flow routes"
     has_target = False
     needs_attention = True
-
-    def check(self, model: LanguageModel) -> None:
-        """Raise a BenchmarkError if decoder layers are built in another way than Llama's."""
-        from pisoft.models.layers import require_closed_form
-
-        super().check(model)
-        require_closed_form(model, f"method '{self.name}'")
+    needs_closed_form = True
 
     def forwards(self, prompt_tokens: float, steps: float) -> float:
         """One forward serves all steps; attention and the output projection run twice more."""

@@ -1,4 +1,4 @@
-"""Information flow routes against every part subtracted by itself, in float64."""
+"""Information flow routes and FlashTrace against every part subtracted by itself, in float64."""
 
 import pytest
 import torch
@@ -41,7 +41,7 @@ def expected_rows(method, chosen, network):
 
 @pytest.mark.parametrize("budget", [64, 10**6])
 @pytest.mark.parametrize("shape", one_quick(SHAPES))
-@pytest.mark.parametrize("method", ["ifr"])
+@pytest.mark.parametrize("method", ["flashtrace", "ifr"])
 def test_equals_each_part_subtracted_by_itself(method, shape, budget):
     model = with_biases(twins(shape)[0])
     scores = attribute(method, model, samples(), token_budget=budget)
@@ -57,7 +57,7 @@ def test_routes_lead_to_the_tokens_read():
     assert all(scores.sum() == pytest.approx(1, abs=1e-12) for scores in others)
 
 
-@pytest.mark.parametrize("method", ["ifr"])
+@pytest.mark.parametrize("method", ["flashtrace", "ifr"])
 def test_layers_of_another_form_are_refused(method):
     model = twins("llama-gqa")[0]
     for layer in model.decoder.layers:

@@ -1,0 +1,55 @@
+"""FlashTrace: shares of the residual stream at the predicting position, summed over layers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pisoft.attribution.base import AttributionMethod
+
+if TYPE_CHECKING:
+    import torch
+
+    from pisoft.models.layers import LayerCall
+    from pisoft.models.model import Batch, LanguageModel
+
+
+class FlashTrace(AttributionMethod):
+    """Σ_k M_tj over layers k, M_tj the share of token j at the predicting position t.
+
+    The shares are those of :func:`~pisoft.models.flow.attention_shares`, as in `ifr`, but not
+    multiplied through the layers. A step's span is its one target token, and nothing hops over
+    generated tokens. As in `ifr`, the position is the one that predicts the target, and values
+    include their biases; the authors' code, which was not read, is said to differ in both.
+    """
+
+    label = "FlashTrace"
+    family = "attention"
+    reference = "Pan et al. (2026), Towards long-horizon interpretability"
+    has_target = False
+    needs_attention = True
+    needs_closed_form = True
+
+    def forwards(self, prompt_tokens: float, steps: float) -> float:
+        """One forward serves all steps; the output projection runs once more."""
+        return 1.1
+
+    def attribute(self, model: LanguageModel, batch: Batch) -> list[torch.Tensor]:
+        """Return sums of shares, one tensor (steps, prompt tokens) per sample."""
+        import torch
+
+        from pisoft.models.flow import attention_shares
+        from pisoft.models.layers import LayerVisitor
+
+        shares: list[list[torch.Tensor]] = [[] for _ in batch.samples]
+
+        def add_layer(call: LayerCall) -> None:
+            for index, sample in enumerate(batch.samples):
+                keys, _ = attention_shares(
+                    call, index, len(sample.steps), len(sample.read_ids), self.context.token_budget
+                )
+                shares[index].append(keys[:, : len(sample.prompt_ids)])
+
+        visitor = LayerVisitor(model, batch.positions, add_layer)
+        with torch.no_grad(), visitor.listening():
+            model.hidden_states(model.embed(batch.input_ids), probe=visitor)
+        return [torch.stack(of_layers).sum(dim=0) for of_layers in shares]
