@@ -8,7 +8,7 @@ Shapes: T tokens, H query heads, D head width, d hidden width, V vocabulary.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,7 +17,7 @@ from torch.nn.functional import cosine_similarity
 from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedModel
 from transformers.masking_utils import eager_mask
 
-from pisoft.models.model import LanguageModel
+from pisoft.models.model import ExplainedSample, LanguageModel
 
 NAME = "own-eager"
 
@@ -109,6 +109,22 @@ def observed(network: PreTrainedModel, ids: list[int]) -> Seen:
     seen = Seen()
     logits(network, network.get_input_embeddings()(torch.tensor([ids])), seen=seen)
     return seen
+
+
+def rows(
+    method: Callable[..., torch.Tensor], model: LanguageModel, chosen: Iterable[ExplainedSample]
+) -> Iterator[torch.Tensor]:
+    """Yield what a method gives for every step of each sample, (steps, prompt tokens).
+
+    Afterwards, the model has the eager attention of its class.
+    """
+    model.network.set_attn_implementation(NAME)
+    for sample in chosen:
+        yield torch.stack([
+            method(model.network, [*sample.prompt_ids, *sample.output_ids[:step]], target)
+            [: len(sample.prompt_ids)]
+            for step, target in zip(sample.steps, sample.target_ids, strict=True)
+        ])  # fmt: skip
 
 
 def attention(network: PreTrainedModel, ids: list[int], target: int) -> torch.Tensor:
@@ -278,9 +294,70 @@ def flashtrace(network: PreTrainedModel, ids: list[int], target: int) -> torch.T
     return torch.stack(attention_shares(network, ids)).sum(dim=(0, 1))[-1]
 
 
+def depass(network: PreTrainedModel, ids: list[int], target: int) -> torch.Tensor:
+    """Return every token's part of the target's logit, (T,), each component followed by itself.
+
+    Layers are gated, and norms RMSNorms: the clean forward gives away what a channel is multiplied
+    by. The first component is that of the biases.
+    """
+    decoder: Any = network.get_decoder()
+    given: dict[torch.nn.Module, torch.Tensor] = {}
+    factors: dict[torch.nn.Module, torch.Tensor] = {}
+
+    def note(module: torch.nn.Module, inputs: Any, output: Any) -> None:
+        given[module] = inputs[0][0].detach()
+        factors[module] = (output[0] / inputs[0][0]).detach() if "Norm" in str(module) else output
+
+    norms = [part for part in decoder.modules() if type(part).__name__.endswith("RMSNorm")]
+    last_linears = [layer.mlp.down_proj for layer in decoder.layers]
+    handles = [part.register_forward_hook(note) for part in (*norms, *last_linears)]
+    maps = observed(network, ids).maps
+    for handle in handles:
+        handle.remove()
+
+    def through(linear: Any, parts: list[torch.Tensor]) -> list[torch.Tensor]:
+        of_biases, *of_tokens = [part @ linear.weight.T for part in parts]
+        return [of_biases if linear.bias is None else of_biases + linear.bias, *of_tokens]
+
+    first = given[decoder.layers[0].input_layernorm]
+    units = torch.eye(len(ids), dtype=first.dtype)
+    components = [torch.zeros_like(first), *(unit[:, None] * first for unit in units)]
+    biased = any(name.endswith("bias") for name, _ in decoder.named_parameters())
+    reached = [{1 + token} | ({0} if biased else set()) for token in range(len(ids))]
+    for index, layer in enumerate(decoder.layers):
+        attention, mlp = layer.self_attn, layer.mlp
+        group = len(maps[index]) // (attention.v_proj.out_features // attention.head_dim)
+        normed = [part * factors[layer.input_layernorm] for part in components]
+        mixed = [
+            torch.cat([
+                head @ value[:, place // group] for place, head in enumerate(maps[index])
+            ], dim=-1)
+            for value in (
+                part.unflatten(-1, (-1, attention.head_dim))
+                for part in through(attention.v_proj, normed)
+            )
+        ]  # fmt: skip
+        pairs = zip(components, through(attention.o_proj, mixed), strict=True)
+        components = [part + written for part, written in pairs]
+        seen = maps[index].sum(dim=0) > 0
+        reached = [set().union(*(reached[key] for key in row.nonzero())) for row in seen]
+        normed = [part * factors[layer.post_attention_layernorm] for part in components]
+        gates = torch.stack(through(mlp.gate_proj, normed))  # (1 + T, T, neurons)
+        shares = torch.zeros_like(gates)
+        for token, some in enumerate(map(sorted, reached)):
+            shares[some, token] = gates[some, token].softmax(dim=0)
+        written_parts = through(mlp.down_proj, list(shares * given[mlp.down_proj]))
+        components = [
+            part + written for part, written in zip(components, written_parts, strict=True)
+        ]
+    row = factors[decoder.norm][-1] * network.get_output_embeddings().weight[target]
+    return torch.stack([part[-1] @ row for part in components[1:]]).detach()
+
+
 BY_HAND = {
     "attention": attention,
     "attention_rollout": attention_rollout,
+    "depass": depass,
     "flashtrace": flashtrace,
     "grad_ellm": grad_ellm,
     "grad_ellm_inseq": grad_ellm_inseq,

@@ -73,6 +73,17 @@ def _tried_twins(
     return LanguageModel(probed, shape, lambda: numbered_tokenizer(VOCABULARY)), plain
 
 
+def with_biases(model: LanguageModel) -> LanguageModel:
+    """Give a model biases in values, output projections, gates, and behind the neurons."""
+    generator = torch.Generator().manual_seed(2)
+    for layer in model.decoder.layers:
+        attention, mlp = layer.self_attn, layer.mlp
+        for part in (attention.v_proj, attention.o_proj, mlp.gate_proj, mlp.down_proj):
+            bias = torch.randn(part.out_features, generator=generator, dtype=torch.float64)
+            part.bias = torch.nn.Parameter(bias, requires_grad=False)
+    return model
+
+
 def samples() -> list[ExplainedSample]:
     """Return samples of different lengths, one of them with several steps, one with one token."""
     generator = torch.Generator().manual_seed(3)

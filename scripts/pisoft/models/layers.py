@@ -300,7 +300,7 @@ def require_closed_form(model: LanguageModel, who: str) -> None:
     """
     if not model.blocks:
         problem = "its decoder has no list of its layers"
-    elif reason := _missing_parts(model) or problem_of(
+    elif reason := missing_modules(model, TAIL) or problem_of(
         partial(_differs_from_zeroing, model, CLOSED_FORM)
     ):
         problem = f"its decoder layers ({type(model.blocks[0]).__name__}) are not Llama's: {reason}"
@@ -309,11 +309,11 @@ def require_closed_form(model: LanguageModel, who: str) -> None:
     raise BenchmarkError(f"{who}: model '{model.name}': {problem}")
 
 
-def _missing_parts(model: LanguageModel) -> str:
-    """Return in words which modules of :func:`layer_output` a decoder layer lacks."""
+def missing_modules(model: LanguageModel, names: Sequence[str]) -> str:
+    """Return in words which modules of these names a decoder layer lacks; nothing if none."""
     for index, layer in enumerate(model.blocks):
         modules = dict(layer.named_modules())
-        if missing := [name for name in TAIL if name not in modules]:
+        if missing := [name for name in names if name not in modules]:
             return f"layer {index} has no {', '.join(missing)}"
     return ""
 

@@ -36,19 +36,36 @@ class NormForm:
     def linear(
         self, module: torch.nn.Module, inputs: torch.Tensor, output: torch.Tensor
     ) -> torch.Tensor:
-        """Return the output (…, d) with the statistic a constant, float32 or better.
-
-        The statistic is that of the output, whatever the norm adds to it for stability.
-        """
-        x, y = at_least_float32(inputs), at_least_float32(output)
-        if self.centred:
-            x = x - x.mean(dim=-1, keepdim=True)
-        x = x * self.weight(module)
+        """Return the output (…, d) with the statistic a constant, float32 or better."""
         bias = getattr(module, "bias", None)
         bias = 0.0 if bias is None else at_least_float32(bias)
-        squares = x.square().sum(dim=-1, keepdim=True)
-        inverse = (x * (y - bias)).sum(dim=-1, keepdim=True) / squares.where(squares > 0, 1)
-        return x * inverse.detach() + bias
+        inputs = at_least_float32(inputs)
+        return self.of_parts(module, inputs, inputs, at_least_float32(output) - bias) + bias
+
+    def of_parts(
+        self,
+        module: torch.nn.Module,
+        parts: torch.Tensor,
+        inputs: torch.Tensor,
+        output: torch.Tensor,
+    ) -> torch.Tensor:
+        """Return what parts of the inputs give, (…, d), with the statistic of the whole a constant.
+
+        The statistic is that of the output, whatever the norm adds to it for stability.
+
+        Args:
+            module: the norm.
+            parts: that sum to the inputs.
+            inputs, output: of the norm, the output less the bias; float32 or better.
+        """
+        whole = self._weighted(module, inputs)
+        squares = whole.square().sum(dim=-1, keepdim=True)
+        inverse = (whole * output).sum(dim=-1, keepdim=True) / squares.where(squares > 0, 1)
+        return self._weighted(module, parts) * inverse.detach()
+
+    def _weighted(self, module: torch.nn.Module, x: torch.Tensor) -> torch.Tensor:
+        centre = x.mean(dim=-1, keepdim=True) if self.centred else 0
+        return (x - centre) * self.weight(module)
 
 
 def _no_weight(module: torch.nn.Module) -> float:

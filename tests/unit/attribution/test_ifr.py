@@ -7,36 +7,12 @@ from helpers import eager_reference
 from helpers.attributions import attribute, build
 from helpers.families import network
 from helpers.quick_cases import one_quick
-from helpers.random_models import SHAPES, samples, twins
+from helpers.random_models import SHAPES, samples, twins, with_biases
 from pisoft.errors import BenchmarkError
 from pisoft.models.attention import ATTENTION_NAME
 from pisoft.models.model import LanguageModel
 
 EXACT = {"rtol": 1e-5, "atol": 1e-6}  # eager attention takes its softmax in float32
-
-
-def with_biases(model):
-    """Give a model biases in the values and in the output projection."""
-    generator = torch.Generator().manual_seed(2)
-    for layer in model.decoder.layers:
-        for part in (layer.self_attn.v_proj, layer.self_attn.o_proj):
-            bias = torch.randn(part.out_features, generator=generator, dtype=torch.float64)
-            part.bias = torch.nn.Parameter(bias, requires_grad=False)
-    return model
-
-
-def own_eager(model):
-    model.network.set_attn_implementation(eager_reference.NAME)
-    return model.network
-
-
-def expected_rows(method, chosen, network):
-    for sample in chosen:
-        yield torch.stack([
-            method(network, [*sample.prompt_ids, *sample.output_ids[:step]], target)
-            [: len(sample.prompt_ids)]
-            for step, target in zip(sample.steps, sample.target_ids, strict=True)
-        ])  # fmt: skip
 
 
 @pytest.mark.parametrize("budget", [64, 10**6])
@@ -45,7 +21,7 @@ def expected_rows(method, chosen, network):
 def test_equals_each_part_subtracted_by_itself(method, shape, budget):
     model = with_biases(twins(shape)[0])
     scores = attribute(method, model, samples(), token_budget=budget)
-    by_hand = expected_rows(eager_reference.BY_HAND[method], samples(), own_eager(model))
+    by_hand = eager_reference.rows(eager_reference.BY_HAND[method], model, samples())
     for found, expected in zip(scores, by_hand, strict=True):
         torch.testing.assert_close(found, expected, **EXACT)
 

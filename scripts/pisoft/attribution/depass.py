@@ -1,0 +1,83 @@
+"""DePass: every token's component of the hidden state that predicts the target."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pisoft.attribution.base import AttributionMethod
+from pisoft.errors import BenchmarkError
+
+if TYPE_CHECKING:
+    import torch
+
+    from pisoft.models.components import ComponentForward
+    from pisoft.models.model import Batch, ExplainedSample, LanguageModel
+
+
+class DePass(AttributionMethod):
+    """w · x_i, x_i the component of token i in the final hidden state, w the target's unembedding.
+
+    Components are those of :class:`~pisoft.models.components.ComponentForward`. All tokens read
+    have one, generated ones included, and biases one besides: over all of them, scores sum to the
+    logit. Written from the paper's equations; its code was not read.
+    """
+
+    label = "DePass"
+    family = "attention"
+    reference = "Hong et al. (2025), DePass: unified feature attributing"
+    non_negative = False
+    needs_attention = True
+    needs_closed_form = True
+
+    _followed: tuple[LanguageModel, ComponentForward] | None = None
+
+    def check(self, model: LanguageModel) -> None:
+        """Raise a BenchmarkError if hidden states cannot be decomposed, tried on a dozen tokens."""
+        super().check(model)
+        self._forward(model)
+
+    def _forward(self, model: LanguageModel) -> ComponentForward:
+        """Return what decomposes the model's hidden states; tried once."""
+        from pisoft.models.components import ComponentForward
+
+        if self._followed is None or self._followed[0] is not model:
+            try:
+                self._followed = model, ComponentForward(model)
+            except BenchmarkError as error:
+                raise BenchmarkError(
+                    f"method '{self.name}': model '{model.name}': {error}"
+                ) from error
+        return self._followed[1]
+
+    def forwards(self, prompt_tokens: float, steps: float) -> float:
+        """Two forwards, and the components through a part of the weights.
+
+        A position holds those of the biases and of half the tokens on average. They pass through
+        projections of values, output, gate and down, some 0.63 of a layer's weights.
+        """
+        return 1.8 + 0.63 * (1 + prompt_tokens / 2)
+
+    def attribute(self, model: LanguageModel, batch: Batch) -> list[torch.Tensor]:
+        """Return signed scores, one tensor (steps, prompt tokens) per sample.
+
+        Samples are read one by one, as components of all of them would fill the memory.
+        """
+        return [self._scores(model, sample) for sample in batch.samples]
+
+    def _scores(self, model: LanguageModel, sample: ExplainedSample) -> torch.Tensor:
+        import torch
+
+        from pisoft.models.gradients import attributed_values
+        from pisoft.models.model import Batch
+        from pisoft.models.precision import at_least_float32
+
+        batch = Batch([sample], model.device)
+        components, hidden = self._forward(model).components(
+            batch.input_ids, batch.positions[0], self.context.token_budget
+        )
+        with torch.enable_grad():  # the gradient at the final hidden state is the unembedding's row
+            hidden = hidden.requires_grad_(True)
+            values = attributed_values(model.logits(hidden[None]), batch.targets, "logit")
+            (rows,) = torch.autograd.grad(values.sum(), hidden)
+        scores = (components * at_least_float32(rows)[:, None]).sum(dim=-1)  # (S, C)
+        return scores[:, 1 : 1 + len(sample.prompt_ids)]
