@@ -57,6 +57,10 @@ class DePass(AttributionMethod):
         """
         return 1.8 + 0.63 * (1 + prompt_tokens / 2)
 
+    def float32_forwards(self, prompt_tokens: float, steps: float) -> float:
+        """All but the first forward."""
+        return self.forwards(prompt_tokens, steps) - 1
+
     def attribute(self, model: LanguageModel, batch: Batch) -> list[torch.Tensor]:
         """Return signed scores, one tensor (steps, prompt tokens) per sample.
 

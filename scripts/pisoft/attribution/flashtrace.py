@@ -33,6 +33,10 @@ class FlashTrace(AttributionMethod):
         """One forward serves all steps; the output projection runs once more."""
         return 1.1
 
+    def float32_forwards(self, prompt_tokens: float, steps: float) -> float:
+        """The output projection of the values of each head."""
+        return 0.1
+
     def attribute(self, model: LanguageModel, batch: Batch) -> list[torch.Tensor]:
         """Return sums of shares, one tensor (steps, prompt tokens) per sample."""
         import torch

@@ -114,6 +114,8 @@ def test_the_price_of_a_method_is_what_it_takes(method):
     ("name", "options"),
     [
         ("saliency", {}),
+        ("depass", {}),
+        ("flashtrace", {}),
         ("ifr", {}),
         ("value_zeroing", {}),
         ("integrated_gradients", {"steps": 2}),
