@@ -16,6 +16,8 @@ from functools import partial
 from pathlib import Path
 from statistics import fmean
 
+import numpy as np
+
 from pisoft.attribution import method_without_models
 from pisoft.config.cells import MARK, SHUFFLED_LABELS, Cell
 from pisoft.config.models import TOKEN_BUDGETS, Resources, TrainedModel
@@ -134,6 +136,22 @@ def plan_run(config: Config, results: Path | None) -> Plan:
     }
     resources = {name: entry.resources for name, entry in config.models.items()}
     return Plan(tuple(dict.fromkeys(jobs)), lengths, weights, memory, resources)
+
+
+def costs_by_pi(config: Config, results: Path | None, rate: float) -> np.ndarray:
+    """Return seconds of all work on records with 1, 2, …, P retaining probabilities per step.
+
+    Start-up and trainings are left out. The number of draws is fixed.
+    """
+    run_file, costs = config.run_file, []
+    size = len(run_file.evaluation.pi_grid)
+    for count in (1, size):
+        evaluation = run_file.evaluation.model_copy(update={"pi_per_step": count})
+        changed = run_file.model_copy(update={"evaluation": evaluation})
+        plan = plan_run(config.model_copy(update={"run_file": changed}), results)
+        jobs = [job for job in plan.jobs if job.rule in LOADING_RULES]
+        costs.append(sum(plan.seconds(job, rate) - job.start_up for job in jobs))
+    return np.linspace(*costs, size)  # the tokens are linear in the number
 
 
 class _Model:

@@ -197,6 +197,14 @@ def measured_pi(grid_size: int, count: int | None, seed: int, place: tuple[int, 
         return np.arange(grid_size)
     first = keyed_generator(seed, "measured pi").random()
     start = (first + place[0] * GOLDEN_RATIO + place[1] * SILVER_RATIO) % 1.0
+    return systematic_pi(grid_size, count, start)
+
+
+def systematic_pi(grid_size: int, count: int, start: float) -> np.ndarray:
+    """Return the systematic sample of so many of P retaining probabilities with a start in [0, 1).
+
+    It changes with the start at multiples of 1/P alone.
+    """
     chosen = np.floor((np.arange(count) + start) * grid_size / count).astype(int)
     return np.minimum(chosen, grid_size - 1)
 

@@ -1,0 +1,114 @@
+"""How many retaining probabilities to measure of each step, from evaluations that are stored.
+
+A record's part in the mean area under the curve varies between records, by σ_b², and with the k of
+P retaining probabilities that are measured of it, by about σ_w²/k. With the cost c of a record and
+d of each retaining probability, n records cost n (c + k d), and k = σ_w/σ_b · √(c/d) gives the
+narrowest interval at equal cost (Cochran 1977, Sampling Techniques, section 10.6). Curves are
+smooth and the k are spread over the grid, so variances are not taken from that formula: they are
+those of the systematic samples themselves, by the second moments of the stored values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import numpy as np
+
+from pisoft.config.evaluation import EvaluationSettings
+from pisoft.faithfulness.masks import systematic_pi
+from pisoft.statistics.soft import METRICS, metric_of
+from pisoft.statistics.soft_files import read_soft
+
+FEWEST_RECORDS = 3  # of an evaluation that counts
+
+
+def variances(curves: np.ndarray, sample: np.ndarray, grid: np.ndarray) -> np.ndarray:
+    """Return the variance of a record's part in the mean area, by the π measured per step.
+
+    The mean's variance is that over the number of records. Moments of two π that were never
+    measured together are taken to be the mean of the others.
+
+    Args:
+        curves: a metric of each step, (G, P); NaN where not measured.
+        sample: number of each step's record, (G,).
+        grid: retaining probabilities, (P,).
+
+    Returns:
+        Variances with 1, 2, …, P retaining probabilities, (P,); NaN if no two of a step were
+        measured.
+    """
+    measured, size = np.isfinite(curves), grid.size
+    steps = np.bincount(sample)[sample][:, None]  # of each step's record
+    weights = measured / steps
+    known = np.where(measured, curves, 0.0)
+    means = (weights * known).sum(axis=0) / np.maximum(weights.sum(axis=0), 1e-300)
+    area = np.trapezoid(np.eye(size), grid, axis=0)
+    parts = np.where(measured, known - means, 0.0) * area / steps  # (G, P)
+    together = measured.T.astype(float) @ measured  # steps measured at both π, (P, P)
+    products, others = parts.T @ parts, ~np.eye(size, dtype=bool) & (together > 0)
+    other = products[others].sum() / together[others].sum() if others.any() else np.nan
+    moments = len(curves) * np.where(together > 0, products / np.maximum(together, 1), other)
+    of_steps = [_systematic_mean(moments, count) * size**2 for count in range(1, size + 1)]
+    whole = size * parts.sum(axis=1) / measured.sum(axis=1)  # (G,)
+    between_steps = (np.bincount(sample, whole) ** 2).sum() - (whole**2).sum()
+    return (np.array(of_steps) + between_steps) / (len(np.unique(sample)) - 1)
+
+
+def _systematic_mean(moments: np.ndarray, count: int) -> float:
+    """Return the mean of moments (P, P) over pairs of a systematic sample, over all its starts."""
+    size = len(moments)
+    samples = (systematic_pi(size, count, (start + 0.5) / size) for start in range(size))
+    return float(np.mean([moments[np.ix_(chosen, chosen)].mean() for chosen in samples]))
+
+
+def best_number(
+    paths: Iterable[Path], settings: EvaluationSettings, costs: np.ndarray
+) -> tuple[int, np.ndarray, int]:
+    """Return the number of π per step whose intervals are narrowest at equal cost.
+
+    Args:
+        paths: `soft` files; those of another grid or of fewer than three records do not count.
+        settings: the run's; as many draws count as it asks for.
+        costs: of a record with 1, 2, …, P retaining probabilities, in any unit, (P,).
+
+    Returns:
+        The number, 0 if no file counts; the widths of intervals at equal cost with 1, 2, …, P, (P,),
+        mean over files and both metrics; and the number of files that count.
+    """
+    relative, files = [], 0
+    for path in paths:
+        steps = read_soft(path, settings.minimum_h0)
+        if not np.array_equal(steps.grid, settings.pi_grid) or len(steps.ok) < FEWEST_RECORDS:
+            continue
+        of_metrics = [
+            variances(metric_of(metric, steps.h0, draws, settings.clamp), steps.sample, steps.grid)
+            for metric in METRICS
+            for draws in [steps.draws[f"{metric}_distances"][:, 1:, : settings.most_draws]]
+        ]
+        stored = int(steps.measured[0, 1:].sum())
+        usable = [one / one[stored - 1] for one in of_metrics if one[stored - 1] > 0]
+        usable = [one for one in usable if np.isfinite(one).all()]
+        relative += usable
+        files += bool(usable)
+    if not relative:
+        return 0, np.full(costs.shape, np.nan), 0
+    widths = np.sqrt(np.maximum(np.mean(relative, axis=0), 0) * costs)
+    return 1 + int(np.argmin(widths)), widths, files
+
+
+def advice(folder: Path, settings: EvaluationSettings, costs: np.ndarray) -> str:
+    """Return in words which `pi_per_step` suits a run best, from the `soft` files in a folder."""
+    chosen, asked = settings.pi_per_step, len(settings.pi_grid)
+    number, widths, files = best_number(sorted(folder.rglob("*.parquet")), settings, costs)
+    if not number or chosen is None:
+        return (
+            "pi_per_step: evaluate a few records, best at all π (preset: efficient, max_samples: "
+            "20), and the plan will say which number suits them best."
+        )
+    ratios = widths[number - 1] / widths
+    return (
+        f"pi_per_step: {number} gives the narrowest intervals at equal cost, attribution included: "
+        f"{ratios[chosen - 1]:.2f} × those of {chosen}, {ratios[asked - 1]:.2f} × those of all "
+        f"{asked} (from {files} stored evaluations)."
+    )

@@ -1,0 +1,71 @@
+"""The number of π per step: variances against simulated runs, the closed form, and stored files."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+
+from pisoft.faithfulness.masks import measured_pi
+from pisoft.statistics.pi_per_step import variances
+
+GRID = np.array([0.1, 0.2, 0.35, 0.5, 0.6, 0.8, 0.9])
+PLACES = np.arange(GRID.size)
+
+
+def curves_of(records, generator, steps=1, between=0.1, smooth=0.1, noise=0.2):
+    """Return curves of steps, (G, P), and their records: level, tilt, steps and draws vary."""
+    sample = np.repeat(np.arange(records), steps)
+    level = generator.normal(0, between, (records, 1)).repeat(steps, axis=0)
+    tilt = generator.normal(0, smooth, (records * steps, 1)) * np.linspace(-1, 1, GRID.size)
+    rest = generator.normal(0, noise, (records * steps, GRID.size))
+    return np.sqrt(GRID) + level + tilt + rest, sample
+
+
+def kept(curves, sample, count, seed):
+    """Return the curves with NaN where a run with so many π per step measures nothing."""
+    some = np.full(curves.shape, np.nan)
+    index = np.arange(len(sample)) - np.searchsorted(sample, sample)
+    for row, place in enumerate(zip(sample.tolist(), index.tolist(), strict=True)):
+        chosen = measured_pi(GRID.size, count, seed, place)
+        some[row, chosen] = curves[row, chosen]
+    return some
+
+
+def mean_area(curves):
+    return np.trapezoid(np.nanmean(curves, axis=0), GRID)
+
+
+@pytest.mark.parametrize("steps", [1, 3])
+@pytest.mark.parametrize("stored", [GRID.size, 3])
+def test_variances_are_those_of_simulated_runs(stored, steps):
+    """Whether all π have been stored or three of each step."""
+    generator, records, runs = np.random.default_rng(1), 60, 800
+    pilot, sample = curves_of(4000, generator, steps)
+    found = variances(kept(pilot, sample, stored, 1), sample, GRID)
+    for count in (1, 2, 3, 5, GRID.size):
+        areas = [
+            mean_area(kept(*curves_of(records, generator, steps), count, seed))
+            for seed in range(runs)
+        ]
+        # Three π of each step do not show that neighbours vary together.
+        tolerance = 0.15 if stored == GRID.size else 0.3
+        assert found[count - 1] / records == pytest.approx(np.var(areas), rel=tolerance), count
+
+
+@pytest.mark.parametrize("ratio", [1, 10, 40])
+def test_the_best_number_is_that_of_the_closed_form(ratio):
+    """Where values at different π vary alike and apart from a record's level, on an even grid."""
+    generator, size = np.random.default_rng(2), 400
+    grid, between, within = np.linspace(0.01, 0.99, size), 0.1, 0.4
+    curves = generator.normal(0, between, (2000, 1)) + generator.normal(0, within, (2000, size))
+    counts = np.arange(1, size + 1)
+    widths = variances(curves, np.arange(2000), grid) * (ratio + counts)
+    expected = within / between * np.sqrt(ratio)
+    assert 1 + np.argmin(widths[:60]) == pytest.approx(expected, abs=0.15 * expected + 1)
+
+
+def test_one_pi_of_each_step_says_nothing_of_two():
+    curves, sample = curves_of(50, np.random.default_rng(3))
+    found = variances(kept(curves, sample, 1, 1), sample, GRID)
+    assert np.isnan(found[1:]).all()
