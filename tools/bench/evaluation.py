@@ -11,7 +11,8 @@ loops of one mask per forward on the same model and prompt, with the same routin
 
 The model has 7M parameters and 6 layers; every token of the prompt is perturbable, so that no side
 gains from a prefix. Drawing masks and comparing predictions counts on all sides. FLOPs are those of
-:func:`measuring.forward_flops`.
+:func:`measuring.forward_flops`. A random model of SmolLM2-135M's shape is compared with the linear
+layers of its own decoder, run alone on as many rows: the rest is what else a forward costs.
 """
 
 from __future__ import annotations
@@ -45,6 +46,7 @@ from pisoft.models.model import LanguageModel
 from pisoft.workflow.commandline import run
 
 LENGTHS = (48, 128, 256)
+REAL_SHAPE = "smollm2-135m"
 TOKEN_BUDGET = 1024  # the catalogue's default, which suits a CPU's caches
 PI = 0.5  # mean of the masks
 TOLERANCE = 1e-4  # of distances, between batches and single forwards
@@ -166,6 +168,31 @@ def measure(
     ]  # fmt: skip
 
 
+@torch.inference_mode()
+def run_linear_layers(model: LanguageModel, rows: int) -> None:
+    """Run every linear layer of the decoder once, each on the same random inputs."""
+    for part in model.decoder.modules():
+        if isinstance(part, torch.nn.Linear):
+            part(torch.ones(rows, part.in_features))
+
+
+def measure_against_linear_layers(
+    model: LanguageModel, protocol: Protocol, length: int, arguments: argparse.Namespace
+) -> Row:
+    """Return the row of one protocol and prompt length, for one full batch of masks."""
+    draws = min(arguments.draws, TOKEN_BUDGET // length)
+    ids = np.random.default_rng(length).integers(0, VOCABULARY, length).tolist()
+    target = PerturbationTarget(ids, np.arange(length), target_id=0)
+    mask = draw_masks(target, draws)
+    seconds = best_seconds(
+        lambda: batched(model, target, mask, draws, protocol), arguments.repetitions
+    )
+    linear = best_seconds(lambda: run_linear_layers(model, draws * length), arguments.repetitions)
+    name = f"{model.name}, {protocol} routing, {length} tokens: forwards against its linear layers"
+    peer = f"linear layers alone: {draws / linear:.3g}/s"
+    return row(name, draws / seconds, peer, linear / seconds, unit="1/s")
+
+
 def main(arguments: argparse.Namespace) -> None:
     """Measure, print and write."""
     model = LanguageModel(build_network(ATTENTION_NAME), "bench")
@@ -174,6 +201,12 @@ def main(arguments: argparse.Namespace) -> None:
         for protocol in get_args(Protocol)
         for length in arguments.lengths
         for line in measure(model, protocol, length, arguments)
+    ]
+    real = LanguageModel(build_network(ATTENTION_NAME, REAL_SHAPE), REAL_SHAPE)
+    rows += [
+        measure_against_linear_layers(real, protocol, length, arguments)
+        for protocol in get_args(Protocol)
+        for length in arguments.lengths
     ]
     report(rows, arguments.output)
 

@@ -22,9 +22,17 @@ from typing import Any, get_args
 import numpy as np
 import torch
 import transformers
-from transformers import LlamaConfig, LlamaForCausalLM
 
-from measuring import Row, bench_parser, best_seconds, forward_flops, peak_flops, report, row
+from measuring import (
+    Row,
+    bench_parser,
+    best_seconds,
+    build_network,
+    forward_flops,
+    peak_flops,
+    report,
+    row,
+)
 from pisoft.attribution import load_method
 from pisoft.attribution.base import Context
 from pisoft.config.base import Protocol
@@ -45,37 +53,8 @@ from pisoft.models.model import Batch, ExplainedSample, LanguageModel
 from pisoft.store.parquet import OK
 from pisoft.workflow.commandline import run
 
-SHAPES: dict[str, dict[str, int]] = {
-    "8b": {  # Llama-3.1-8B
-        "hidden_size": 4096,
-        "intermediate_size": 14336,
-        "num_hidden_layers": 32,
-        "num_attention_heads": 32,
-        "num_key_value_heads": 8,
-        "vocab_size": 128256,
-    },
-    "toy": {
-        "hidden_size": 64,
-        "intermediate_size": 128,
-        "num_hidden_layers": 2,
-        "num_attention_heads": 4,
-        "num_key_value_heads": 2,
-        "vocab_size": 512,
-    },
-}
 MATRIX_SIZES = {"8b": 8192, "toy": 256}  # of the matrix multiplication that gives the peak
 GIGA, TERA = 1e9, 1e12
-
-
-def build_model(shape: str, dtype: str, device: torch.device) -> LanguageModel:
-    """Return a Llama with random weights that have never been anywhere but on the device."""
-    torch.manual_seed(0)
-    config = LlamaConfig(**SHAPES[shape], bos_token_id=1, eos_token_id=2, pad_token_id=None)
-    with torch.device(device):
-        network = LlamaForCausalLM._from_config(
-            config, attn_implementation=ATTENTION_NAME, dtype=getattr(torch, dtype)
-        )
-    return LanguageModel(network, shape)
 
 
 def memory_gb(device: torch.device) -> float:
@@ -215,7 +194,9 @@ def main(arguments: argparse.Namespace) -> None:
         BenchmarkError: no such device, or a sample that does not fit into memory.
     """
     device = choose_device(arguments.device)
-    model = build_model(arguments.shape, arguments.dtype, device)
+    dtype = getattr(torch, arguments.dtype)
+    network = build_network(ATTENTION_NAME, arguments.shape, dtype, device)
+    model = LanguageModel(network, arguments.shape)
     facts: dict[str, Any] = {
         "device": device_name(device),
         "torch": torch.__version__,
@@ -228,7 +209,7 @@ def main(arguments: argparse.Namespace) -> None:
 def parser() -> argparse.ArgumentParser:
     """Return the command line."""
     parser = bench_parser(__doc__, "gpu")
-    parser.add_argument("--shape", choices=SHAPES, default="8b", help="size of the model")
+    parser.add_argument("--shape", choices=MATRIX_SIZES, default="8b", help="size of the model")
     parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
     parser.add_argument("--dtype", choices=("bfloat16", "float16", "float32"), default="bfloat16")
     parser.add_argument("--prefix", type=int, default=30, help="template tokens before the record")

@@ -22,7 +22,43 @@ from pisoft.models.device import synchronise
 from pisoft.models.layers import QUERIES_AND_KEYS
 from pisoft.models.model import LanguageModel
 
-LAYERS, WIDTH, HEADS, VOCABULARY = 6, 288, 6, 4096
+SHAPES: dict[str, dict[str, int]] = {
+    "7m": {
+        "hidden_size": 288,
+        "intermediate_size": 832,
+        "num_hidden_layers": 6,
+        "num_attention_heads": 6,
+        "num_key_value_heads": 2,
+        "vocab_size": 4096,
+        "tie_word_embeddings": True,
+    },
+    "smollm2-135m": {
+        "hidden_size": 576,
+        "intermediate_size": 1536,
+        "num_hidden_layers": 30,
+        "num_attention_heads": 9,
+        "num_key_value_heads": 3,
+        "vocab_size": 49152,
+        "tie_word_embeddings": True,
+    },
+    "8b": {  # Llama-3.1-8B
+        "hidden_size": 4096,
+        "intermediate_size": 14336,
+        "num_hidden_layers": 32,
+        "num_attention_heads": 32,
+        "num_key_value_heads": 8,
+        "vocab_size": 128256,
+    },
+    "toy": {
+        "hidden_size": 64,
+        "intermediate_size": 128,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 4,
+        "num_key_value_heads": 2,
+        "vocab_size": 512,
+    },
+}
+VOCABULARY = SHAPES["7m"]["vocab_size"]
 CPU = torch.device("cpu")
 REPOSITORY = Path(__file__).parents[2]
 USAGE = Path(__file__).with_name("usage.py")
@@ -64,22 +100,18 @@ def usage_of(command: Sequence[str | Path], threads: int = 1) -> Usage:
     return Usage(*json.loads(finished.stdout))
 
 
-def build_network(attention: str) -> LlamaForCausalLM:
-    """Return a random Llama with 6 layers and about 7 million parameters, always the same."""
+def build_network(
+    attention: str,
+    shape: str = "7m",
+    dtype: torch.dtype = torch.float32,
+    device: torch.device = CPU,
+) -> LlamaForCausalLM:
+    """Return a Llama with random weights, always the same, made on the device itself."""
     torch.manual_seed(0)
-    config = LlamaConfig(
-        vocab_size=VOCABULARY,
-        hidden_size=WIDTH,
-        intermediate_size=832,
-        num_hidden_layers=LAYERS,
-        num_attention_heads=HEADS,
-        num_key_value_heads=2,
-        tie_word_embeddings=True,
-        bos_token_id=1,
-        eos_token_id=2,
-        pad_token_id=None,
-    )
-    return LlamaForCausalLM._from_config(config, attn_implementation=attention).eval()
+    config = LlamaConfig(**SHAPES[shape], bos_token_id=1, eos_token_id=2, pad_token_id=None)
+    with torch.device(device):
+        network = LlamaForCausalLM._from_config(config, attn_implementation=attention, dtype=dtype)
+    return network.eval()
 
 
 def best_seconds(

@@ -63,7 +63,7 @@ def run_bench(bench, output, *options):
 @pytest.mark.parametrize(
     ("name", "options", "rows"),
     [
-        ("evaluation", "--lengths 7 48 --draws 5 --loop-draws 3 --repetitions 1", 2 * 2 * 3),
+        ("evaluation", "--lengths 7 48 --draws 5 --loop-draws 3 --repetitions 1", 2 * 2 * 4),
         (
             "gpu",
             "--shape toy --device cpu --tokens 12 --prefix 3 --draws 2 --grid 2 "
