@@ -620,6 +620,7 @@ def test_scores_made_elsewhere_are_a_method_of_the_run(load):
     assert (mine.file, mine.label, mine.family) == (None, "mine", "external")
     assert mine.source.path_of("small", "reviews") == "there/small/reviews.parquet"
     assert list(config.sources(ScoresFile)) == ["mine"]
+    assert DisplayJob.of(config).imported == ("mine",)
     named = load(**given(label="Mine", family="gradient"), local_root="there").methods["mine"]
     assert (named.label, named.family) == ("Mine", "gradient")
     assert load().sources(ScoresFile) == {}
