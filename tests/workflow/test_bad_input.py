@@ -90,8 +90,10 @@ def test_records_that_cannot_be_used_are_rows_with_a_status(project):
         "records.csv",
         "text,label\nA fine film.,positive\n,negative\nA dull film.,negative\nOdd.,neither\n",
     )
-    project.snakemake("--cores", "2", "--keep-going", check=False)
     results = project.folder / "results/tiny"
+    tables = [f"tables/{name}/toy.html" for name in ("pi_soft_auc/dynamic", "insertion_deletion")]
+    made = [f"results/tiny/{table}" for table in tables]
+    project.snakemake("--cores", "2", "--config", "methods=[random]", "--", *made)
     fetched = read_rows(results / "data/datasets/toy-sentiment.parquet", "datasets")
     assert [row["status"] for row in fetched] == ["ok", "empty_record", "ok", "unknown_label"]
     prompts = read_rows(results / "data/prompts/toy/toy-sentiment.parquet", "prompts")
@@ -100,5 +102,5 @@ def test_records_that_cannot_be_used_are_rows_with_a_status(project):
     assert {row["status"] for row in soft} == {"prompt_too_long"}
     ranking = read_rows(results / "data/ranking/toy/random/toy-sentiment.parquet", "ranking")
     assert {row["status"] for row in ranking} == {"prompt_too_long"}
-    for name in ("pi_soft_auc/dynamic/toy", "insertion_deletion/toy"):
-        assert "prompt_too_long" in (results / f"tables/{name}.html").read_text()
+    for table in tables:
+        assert "prompt_too_long" in (results / table).read_text()
