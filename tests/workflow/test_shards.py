@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pyarrow as pa
@@ -21,9 +22,10 @@ MEASURED = ("timings",)  # what a computation took
 
 
 def test_shards_give_the_bits_of_the_whole_and_more_samples_compute_only_theirs(
-    project, finished_once
+    finished, finished_once
 ):
-    path = project.folder / "config/tiny.yaml"
+    project, path = finished, finished.folder / "config/tiny.yaml"
+    shutil.rmtree(project.folder / "results/tiny/data/summary")
     path.write_text(path.read_text().rstrip() + "\n      shard_size: 2\n")
     shards = [f"data/{cell}/{places}.parquet" for cell in CELLS for places in PLACES]
     pages = [
