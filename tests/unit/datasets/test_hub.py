@@ -236,7 +236,10 @@ def test_a_download_that_broke_off_goes_on_at_the_next_call(hub, files, tmp_path
 
 
 @pytest.mark.slow
-def test_a_commit_stays_when_its_branch_moves_and_is_read_without_the_hub(hub, files, tmp_path):
+def test_a_commit_stays_when_its_branch_moves_and_is_read_without_the_hub(
+    hub, files, masked_files, tmp_path
+):
+    masked = hub.add("m/mlm", masked_files).refs["main"]
     moving = hub.add("m/n", {**files, "consolidated.safetensors": b"x", "pytorch_model.bin": b""})
     dataset = hub.add("d/n", TABLE, "datasets")
     resolving = [("models", "m/n", "main"), ("datasets", "d/n", "main")]
@@ -253,10 +256,12 @@ def test_a_commit_stays_when_its_branch_moves_and_is_read_without_the_hub(hub, f
         ("context", "m/n", commit),
         ("model", "m/n", commit),
         ("dataset", "d/n", dataset_commit),
+        ("masked", "m/mlm", masked),
     ]
     first = read(hub, tmp_path, *reading)
     assert first[2][0] == commit
     assert first[3] == ["good film"]
+    assert first[4][0] == masked
     assert not [path for path in hub.asked if "consolidated" in path or "pytorch" in path]
     hub.asked.clear()
     assert read(hub, tmp_path, *reading[:3]) == first[:3]
@@ -272,13 +277,6 @@ def test_a_commit_stays_when_its_branch_moves_and_is_read_without_the_hub(hub, f
     assert weights[0] == moved
     assert weights[1] != first[2][1]
     assert texts == ["bad film"]
-
-
-@pytest.mark.slow
-def test_a_masked_model_of_the_hub_is_loaded_at_its_commit(hub, masked_files, tmp_path):
-    commit = hub.add("m/mlm", masked_files).refs["main"]
-    (found,) = read(hub, tmp_path, ("masked", "m/mlm", commit))
-    assert found[0] == commit
 
 
 @pytest.mark.slow
