@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from textwrap import fill
 
 from pisoft.attribution import load_method
 from pisoft.config.commandline import run_file, run_file_parser
 from pisoft.config.loading import load_run
-from pisoft.cost.plan import plan_run
+from pisoft.cost.limits import CPU_SPEED, GPU_SPEED
+from pisoft.cost.plan import costs_by_pi, plan_run
 from pisoft.cost.report import flops_per_second, plan_text
 from pisoft.workflow.commandline import run
 
@@ -21,9 +23,17 @@ def main(arguments: argparse.Namespace) -> None:
     rate = None if given is None else flops_per_second(given)
     raw, files = run_file(arguments)
     config = load_run(raw, files, CONFIG_FOLDER, load_method)
-    plan = plan_run(config, Path("results", config.run_file.run))
+    results = Path("results", config.run_file.run)
+    plan = plan_run(config, results)
     print(f"Run '{config.run_file.run}', {', '.join(map(str, files))}\n")
     print(plan_text(plan, rate))
+    evaluation = config.run_file.evaluation
+    if evaluation.pi_per_step is not None:
+        from pisoft.statistics.pi_per_step import advice  # pandas, which other runs save
+
+        on_gpu = any(model.resources.gpu for model in config.models.values())
+        costs = costs_by_pi(config, results, rate or (GPU_SPEED if on_gpu else CPU_SPEED))
+        print(fill(advice(results / "data/soft", evaluation, costs), 80, subsequent_indent="  "))
 
 
 def parser() -> argparse.ArgumentParser:

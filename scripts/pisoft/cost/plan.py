@@ -143,15 +143,17 @@ def costs_by_pi(config: Config, results: Path | None, rate: float) -> np.ndarray
 
     Start-up and trainings are left out. The number of draws is fixed.
     """
-    run_file, costs = config.run_file, []
-    size = len(run_file.evaluation.pi_grid)
-    for count in (1, size):
+    run_file = config.run_file
+
+    def total(count: int) -> float:
         evaluation = run_file.evaluation.model_copy(update={"pi_per_step": count})
         changed = run_file.model_copy(update={"evaluation": evaluation})
         plan = plan_run(config.model_copy(update={"run_file": changed}), results)
         jobs = [job for job in plan.jobs if job.rule in LOADING_RULES]
-        costs.append(sum(plan.seconds(job, rate) - job.start_up for job in jobs))
-    return np.linspace(*costs, size)  # the tokens are linear in the number
+        return sum(plan.seconds(job, rate) - job.start_up for job in jobs)
+
+    size = len(run_file.evaluation.pi_grid)
+    return np.linspace(total(1), total(size), size)  # tokens are linear in the number
 
 
 class _Model:

@@ -73,8 +73,8 @@ def best_number(
         costs: of a record with 1, 2, …, P retaining probabilities, in any unit, (P,).
 
     Returns:
-        The number, 0 if no file counts; the widths of intervals at equal cost with 1, 2, …, P, (P,),
-        mean over files and both metrics; and the number of files that count.
+        The number, 0 if no file counts; widths of intervals at equal cost with 1, 2, …, P, (P,), of
+        the mean variance over files and both metrics; and how many files count.
     """
     relative, files = [], 0
     for path in paths:

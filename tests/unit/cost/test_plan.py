@@ -26,6 +26,7 @@ from pisoft.cost.plan import (
     LOADING_RULES,
     QUANTISING_SPEED,
     READING_SPEED,
+    costs_by_pi,
     plan_run,
 )
 from pisoft.cost.report import plan_text
@@ -413,3 +414,14 @@ def test_numbers_have_three_digits_and_a_prefix(value, text):
 )
 def test_times_are_in_the_unit_that_suits_them(seconds, text):
     assert duration(seconds) == text
+
+
+def test_costs_by_pi_are_those_of_runs_with_so_many():
+    """All work on records, start-up left out."""
+    config = run_of(methods=["saliency", "ifr"])
+    for count, cost in enumerate(costs_by_pi(config, None, 1e12), 1):
+        evaluation = {"preset": "paper", "draws": 4, "pi_grid": [0.2, 0.5, 0.8]}
+        run = run_of(methods=["saliency", "ifr"], evaluation=evaluation | {"pi_per_step": count})
+        plan = plan_run(run, None)
+        work = [plan.seconds(job, 1e12) - job.start_up for job in plan.jobs]
+        assert cost == pytest.approx(sum(work), rel=1e-9)

@@ -5,9 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-
+from helpers import soft_files
+from pisoft.config.evaluation import EvaluationSettings
 from pisoft.faithfulness.masks import measured_pi
-from pisoft.statistics.pi_per_step import variances
+from pisoft.statistics.pi_per_step import advice, best_number, variances
+from pisoft.statistics.soft_files import read_soft
 
 GRID = np.array([0.1, 0.2, 0.35, 0.5, 0.6, 0.8, 0.9])
 PLACES = np.arange(GRID.size)
@@ -40,10 +42,10 @@ def mean_area(curves):
 @pytest.mark.parametrize("stored", [GRID.size, 3])
 def test_variances_are_those_of_simulated_runs(stored, steps):
     """Whether all π have been stored or three of each step."""
-    generator, records, runs = np.random.default_rng(1), 60, 800
+    generator, records, runs = np.random.default_rng(1), 30, 400
     pilot, sample = curves_of(4000, generator, steps)
     found = variances(kept(pilot, sample, stored, 1), sample, GRID)
-    for count in (1, 2, 3, 5, GRID.size):
+    for count in (1, 2, GRID.size):
         areas = [
             mean_area(kept(*curves_of(records, generator, steps), count, seed))
             for seed in range(runs)
@@ -56,7 +58,7 @@ def test_variances_are_those_of_simulated_runs(stored, steps):
 @pytest.mark.parametrize("ratio", [1, 10, 40])
 def test_the_best_number_is_that_of_the_closed_form(ratio):
     """Where values at different π vary alike and apart from a record's level, on an even grid."""
-    generator, size = np.random.default_rng(2), 400
+    generator, size = np.random.default_rng(2), 100
     grid, between, within = np.linspace(0.01, 0.99, size), 0.1, 0.4
     curves = generator.normal(0, between, (2000, 1)) + generator.normal(0, within, (2000, size))
     counts = np.arange(1, size + 1)
@@ -69,3 +71,30 @@ def test_one_pi_of_each_step_says_nothing_of_two():
     curves, sample = curves_of(50, np.random.default_rng(3))
     found = variances(kept(curves, sample, 1, 1), sample, GRID)
     assert np.isnan(found[1:]).all()
+
+
+@pytest.mark.parametrize("draws", [1, 4])
+def test_stored_evaluations_say_which_number_is_best(tmp_path, draws):
+    """By as many draws as the run asks for; other grids and very few records do not count."""
+    settings = EvaluationSettings(preset="sparse", pi_grid=soft_files.GRID, draws=draws)
+    dear, cheap = np.array([100.0, 100.1, 100.2]), np.array([1.0, 4.0, 9.0])
+    few = soft_files.soft_rows(dict.fromkeys("ab", 1))
+    soft_files.write_soft(tmp_path, few, soft_files.CELL._replace(method="few"))
+    assert "evaluate a few records" in advice(tmp_path, settings, dear)
+    rows = soft_files.soft_rows(dict.fromkeys(map(str, range(40)), 2))
+    path = soft_files.write_soft(tmp_path, rows)
+    number, widths, files = best_number([path], settings, dear)
+    assert (number, files) == (3, 1)
+    steps, expected = read_soft(path, settings.minimum_h0), []
+    for metric in ("ns", "nc"):
+        ratio = steps.draws[f"{metric}_distances"][:, 1:, :draws] / steps.h0[..., None]
+        curve = (np.maximum(1 - ratio, 0) if metric == "ns" else ratio).mean(axis=-1)
+        of_metric = variances(curve, steps.sample, steps.grid)
+        expected.append(of_metric / of_metric[-1])
+    assert widths == pytest.approx(np.sqrt(np.mean(expected, axis=0) * dear))
+    text = advice(tmp_path, settings, dear)
+    assert "pi_per_step: 3 gives the narrowest intervals at equal cost" in text
+    assert f"{widths[2] / widths[1]:.2f} × those of 2, 1.00 × those of all 3 (from 1 stored" in text
+    assert best_number([path], settings, cheap)[0] == 1
+    other = EvaluationSettings(preset="sparse", pi_grid=[0.1, 0.9])
+    assert best_number([path], other, dear[:2])[0] == 0
