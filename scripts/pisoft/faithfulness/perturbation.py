@@ -25,7 +25,6 @@ from pisoft.faithfulness.distances import hellinger, root_probabilities, total_v
 from pisoft.models.ablation import Ablator
 from pisoft.models.attention import AttentionInputs, AttentionRecorder, AttentionReplay
 from pisoft.models.batching import fitted_batches, warn_too_long
-from pisoft.models.layers import projected_layers, zero_queries_and_keys
 from pisoft.models.model import LanguageModel
 
 # What is measured of every perturbed prediction against the clean one: Hellinger distance, total
@@ -140,7 +139,6 @@ class Perturber:
         self.forwards = 0  # perturbed and clean inputs read
         self.tokens = 0  # that they have after the prefix, without padding
         self._fixed = protocol == "fixed"
-        self._projected = projected_layers(model) if self._fixed else []
         self._ablate = Ablator(model, operator)
         self._prefix_ids: tuple[int, ...] = ()
         self._prefix: Cache | None = None
@@ -283,8 +281,7 @@ class Perturber:
                 ]
             )
         seen = [of_input for _, of_input in ablated if of_input is not None]
-        with zero_queries_and_keys(self._projected):
-            roots = self._predict([inputs for inputs, _ in ablated], replay, seen).split(sizes)
+        roots = self._predict([inputs for inputs, _ in ablated], replay, seen).split(sizes)
         return [
             clean.compare(own).float().cpu().numpy()
             for clean, own in zip(cleans, roots, strict=True)

@@ -16,13 +16,12 @@ from torch.utils.checkpoint import checkpoint
 from transformers.modeling_layers import GradientCheckpointingLayer
 
 from pisoft.errors import BenchmarkError
-from pisoft.models.attention import AttentionInputs, AttentionRecorder, AttentionReplay
+from pisoft.models.attention import AttentionInputs
 from pisoft.models.model import LanguageModel
 from pisoft.models.precision import at_least_float32, close, whole_in_float32
 from pisoft.models.trial import problem_of, trial_ids
 
 ZEROED = (0, 5, 11)  # tokens of the trial whose values are zeroed to compare
-QUERIES_AND_KEYS = ("self_attn.q_proj", "self_attn.k_proj")
 
 
 @dataclass(frozen=True)
@@ -127,41 +126,6 @@ def checkpointed_layers(model: LanguageModel) -> Iterator[None]:
     finally:
         for layer, forward in forwards:
             layer.forward = forward
-
-
-@contextmanager
-def zero_queries_and_keys(layers: Sequence[torch.nn.Module]) -> Iterator[None]:
-    """Let layers that are :func:`projected_layers` project no queries and keys for a while."""
-    with ExitStack() as stack:
-        for part in (layer.get_submodule(name) for layer in layers for name in QUERIES_AND_KEYS):
-            stack.callback(setattr, part, "forward", part.forward)
-            part.forward = partial(_zeros, part.out_features)
-        yield
-
-
-def _zeros(width: Any, hidden: torch.Tensor) -> torch.Tensor:
-    return hidden.new_zeros(1).expand(*hidden.shape[:-1], width)
-
-
-@torch.no_grad()
-def projected_layers(model: LanguageModel) -> Sequence[torch.nn.Module]:
-    """Return the layers whose projections of queries and keys a replay of attention can do without.
-
-    They are all layers, or none: where one has other projections, or what they give goes elsewhere,
-    as into a gate of the attention output.
-    """
-    embeddings = model.embed(trial_ids(model))
-    recorder = AttentionRecorder(layers=range(model.layers), by_maps=True)
-    model.hidden_states(embeddings, probe=recorder)
-    replay = AttentionReplay([(slice(None), recorder.inputs)])
-    expected = model.hidden_states(embeddings / 2, probe=replay)
-
-    def differs() -> str:
-        with zero_queries_and_keys(model.blocks):
-            found = model.hidden_states(embeddings / 2, probe=replay)
-        return "" if torch.equal(found, expected) else "more than attention reads them"
-
-    return [] if problem_of(differs) else model.blocks
 
 
 def _closed_outputs(call: LayerCall, step: int, removed: torch.Tensor) -> torch.Tensor:

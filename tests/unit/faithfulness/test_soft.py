@@ -379,25 +379,6 @@ def test_forwards_and_tokens_are_counted():
     assert perturber.tokens == 7 * 7
 
 
-@pytest.mark.parametrize("gated", [False, True])
-def test_fixed_routing_projects_no_queries_and_keys_unless_a_gate_reads_them(gated, monkeypatch):
-    model, _ = twins("llama-gqa")
-    attention = model.blocks[1].self_attn
-    queries = []
-    attention.q_proj.register_forward_hook(lambda _, __, output: queries.append(output))
-    if gated:
-        attention.o_proj.register_forward_pre_hook(
-            lambda _, inputs: (inputs[0] * queries[-1].sigmoid(),)
-        )
-    masks = np.random.default_rng(3).random((6, 5)) < 0.5
-    queries.clear()
-    found = distances(model, TARGET, masks, protocol="fixed")
-    assert queries[-1].any() == gated
-    monkeypatch.setattr("pisoft.faithfulness.perturbation.projected_layers", lambda _: [])
-    np.testing.assert_array_equal(found, distances(model, TARGET, masks, protocol="fixed"))
-    assert queries[-1].any()
-
-
 @pytest.mark.parametrize("protocol", ["dynamic", "fixed"])
 def test_equal_masks_of_one_target_share_the_bits_of_one_forward(protocol):
     """Two steps have the same masks, so none is read for the other's target."""
