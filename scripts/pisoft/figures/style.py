@@ -60,7 +60,7 @@ _FIXED = {
 _FURTHER = (
     *("attention_rollout", "occlusion", "gradient_shap", "grad_ellm_original"),
     *("attn_lrp", "cp_lrp", "gim", "mask_regression", "permutation_shap", "kernel_shap"),
-    *("ifr", "grad_ellm_inseq"),
+    *("ifr", "grad_ellm_inseq", "flashtrace", "depass"),
 )
 # With those above, 28 colours as far apart as can be, also with red-green blindness.
 _OTHER_COLOURS = (
