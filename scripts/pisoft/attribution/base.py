@@ -95,7 +95,6 @@ class AttributionMethod(ABC):
     * ``has_target``: whether raw scores depend on the token that is explained.
     * ``needs_model``: whether it runs the model; without, its jobs load no weights and hold no GPU.
     * ``needs_attention``: whether it looks into the attention of decoder layers.
-    * ``needs_closed_form``: whether decoder layers must be built as Llama's.
     * ``needs_masked_model``: whether the run's masked language model is to be loaded for it.
     * ``scoped``: whether raw scores depend on the scope; set by :class:`ScopedMethod`.
     * ``modifies_backward``: whether it changes the backward pass, which is not done with quantised
@@ -113,7 +112,6 @@ class AttributionMethod(ABC):
     has_target: ClassVar[bool] = True
     needs_model: ClassVar[bool] = True
     needs_attention: ClassVar[bool] = False
-    needs_closed_form: ClassVar[bool] = False
     needs_masked_model: ClassVar[bool] = False
     scoped: ClassVar[bool] = False
     modifies_backward: ClassVar[bool] = False
@@ -138,10 +136,6 @@ class AttributionMethod(ABC):
         """
         if self.needs_attention:
             model.require("attention", f"method '{self.name}'")
-        if self.needs_closed_form:
-            from pisoft.models.layers import require_closed_form
-
-            require_closed_form(model, f"method '{self.name}'")
 
     def last_layers(self, model: LanguageModel, count: int | None) -> range:
         """Return the indices of the last decoder layers.

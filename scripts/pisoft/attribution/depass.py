@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pisoft.attribution.base import AttributionMethod
+from pisoft.attribution.closed_form import ClosedFormMethod
 from pisoft.errors import BenchmarkError
 
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pisoft.models.model import Batch, ExplainedSample, LanguageModel
 
 
-class DePass(AttributionMethod):
+class DePass(ClosedFormMethod):
     """w · x_i, x_i the component of token i in the final hidden state, w the target's unembedding.
 
     Components are those of :class:`~pisoft.models.components.ComponentForward`. All tokens read
@@ -26,8 +26,6 @@ class DePass(AttributionMethod):
     family = "attention"
     reference = "Hong et al. (2025), DePass: unified feature attributing"
     non_negative = False
-    needs_attention = True
-    needs_closed_form = True
 
     _followed: tuple[LanguageModel, ComponentForward] | None = None
 

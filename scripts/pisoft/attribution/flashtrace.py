@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pisoft.attribution.base import AttributionMethod
+from pisoft.attribution.closed_form import ClosedFormMethod
 
 if TYPE_CHECKING:
     import torch
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pisoft.models.model import Batch, LanguageModel
 
 
-class FlashTrace(AttributionMethod):
+class FlashTrace(ClosedFormMethod):
     """Σ_k M_tj over layers k, M_tj the share of token j at the predicting position t.
 
     The shares are those of :func:`~pisoft.models.flow.attention_shares`, as in `ifr`, but not
@@ -26,8 +26,6 @@ class FlashTrace(AttributionMethod):
     family = "attention"
     reference = "Pan et al. (2026), Towards long-horizon interpretability"
     has_target = False
-    needs_attention = True
-    needs_closed_form = True
 
     def forwards(self, prompt_tokens: float, steps: float) -> float:
         """One forward serves all steps; the output projection runs once more."""

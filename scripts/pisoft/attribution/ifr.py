@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pisoft.attribution.base import AttributionMethod
+from pisoft.attribution.closed_form import ClosedFormMethod
 
 if TYPE_CHECKING:
     import torch
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pisoft.models.model import Batch, LanguageModel
 
 
-class InformationFlowRoutes(AttributionMethod):
+class InformationFlowRoutes(ClosedFormMethod):
     """Row of the predicting position of Π_layers M, M_tj the share of token j at position t.
 
     The shares are those of :func:`~pisoft.models.flow.attention_shares`; the residual's is on the
@@ -26,8 +26,6 @@ class InformationFlowRoutes(AttributionMethod):
     family = "attention"
     reference = "Ferrando and Voita (2024), Information flow routes"
     has_target = False
-    needs_attention = True
-    needs_closed_form = True
 
     def forwards(self, prompt_tokens: float, steps: float) -> float:
         """One forward serves all steps; attention and the output projection run twice more."""

@@ -40,7 +40,8 @@ def raw(monkeypatch):
     studies = {name: trust[name] for name in ("metric_validation", "sanity_checks", "layer_study")}
     operators = {"others": ["mean"], "methods": ["random", "saliency"]}
     other = {"masked_models": {"other": {"extends": "demo-masked"}}}
-    changes = {"operators": operators, "restrictions": {}, "catalogue": demo["catalogue"] | other}
+    changes = {"operators": operators, "restrictions": {}, "ranking": {}}
+    changes["catalogue"] = demo["catalogue"] | other
     return demo | studies | changes
 
 
