@@ -58,9 +58,9 @@ def plot(view: View) -> tuple[Figure, pd.DataFrame]:
             names = list(methods.values())
             panels.name_cells(panel, names if line == lines - 1 else [], [] if column else names)
             panel.set_title(f"{title} · {panels.n_text(of_dataset)}", fontsize="medium")
-        shown = select(rows, metric=METRICS[0], dataset=next(iter(titles)))["value"]
+        taus = select(rows, metric=METRICS[0], dataset=next(iter(titles)))["value"]
         figure.suptitle(
-            panels.heading(view, message=panels.median_tau("Methods rank tokens", shown))
+            panels.heading(view, message=panels.median_tau("Methods rank tokens", taus))
         )
         panels.add_scale(
             figure.add_subplot(grid[lines, 0]),

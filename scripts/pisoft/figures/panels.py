@@ -80,7 +80,7 @@ def by_metric(findings: Mapping[str, str]) -> str:
     """Join what metrics find: `A by both metrics`, or `A by π-Soft-NS, B by π-Soft-NC`."""
     if len(findings) == 2 and len({*findings.values()}) == 1:
         return f"{next(iter(findings.values()))} by both metrics"
-    return ", ".join(f"{found} by {METRICS[metric].name}" for metric, found in findings.items())
+    return ", ".join(f"{text} by {METRICS[metric].name}" for metric, text in findings.items())
 
 
 def in_rows(names: Iterable[str], columns: int) -> list[list[str]]:
@@ -221,11 +221,11 @@ def dot_panels(
 
 def median_tau(what: str, taus: pd.Series | np.ndarray) -> str:
     """Return the message of a heatmap of agreement; none without a value."""
-    known = np.asarray(taus, dtype=float)
-    known = known[~np.isnan(known)]
+    values = np.asarray(taus, dtype=float)
+    values = values[~np.isnan(values)]
     return (
-        f"{what} with a median agreement of τ = {signed(f'{np.median(known):.2f}')}"
-        if known.size
+        f"{what} with a median agreement of τ = {signed(f'{np.median(values):.2f}')}"
+        if values.size
         else ""
     )
 

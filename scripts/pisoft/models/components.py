@@ -50,8 +50,8 @@ class ComponentForward:
     def _try_on_tokens(self) -> str:
         """Recognise the norms; return in words whether components miss the hidden states."""
         self._norms = recognised_parts(self._model).norms
-        self._final_norm, *others = modules_behind(self._model)
-        if others or self._final_norm not in self._norms:
+        self._final_norm, *further = modules_behind(self._model)
+        if further or self._final_norm not in self._norms:
             return "its last decoder layer is followed by something else than a norm"
         with whole_in_float32(self._model.network, self._model.blocks):
             components, hidden = self.components(trial_ids(self._model), range(LENGTH), LENGTH)

@@ -41,13 +41,13 @@ def variances(curves: np.ndarray, sample: np.ndarray, grid: np.ndarray) -> np.nd
     measured, size = np.isfinite(curves), grid.size
     steps = np.bincount(sample)[sample][:, None]  # of each step's record
     weights = measured / steps
-    known = np.where(measured, curves, 0.0)
-    means = (weights * known).sum(axis=0) / np.maximum(weights.sum(axis=0), 1e-300)
+    filled = np.where(measured, curves, 0.0)
+    means = (weights * filled).sum(axis=0) / np.maximum(weights.sum(axis=0), 1e-300)
     area = np.trapezoid(np.eye(size), grid, axis=0)
-    parts = np.where(measured, known - means, 0.0) * area / steps  # (G, P)
+    parts = np.where(measured, filled - means, 0.0) * area / steps  # (G, P)
     together = measured.T.astype(float) @ measured  # steps measured at both π, (P, P)
-    products, others = parts.T @ parts, ~np.eye(size, dtype=bool) & (together > 0)
-    other = products[others].sum() / together[others].sum() if others.any() else np.nan
+    products, pairs = parts.T @ parts, ~np.eye(size, dtype=bool) & (together > 0)
+    other = products[pairs].sum() / together[pairs].sum() if pairs.any() else np.nan
     moments = len(curves) * np.where(together > 0, products / np.maximum(together, 1), other)
     of_steps = [_systematic_mean(moments, count) * size**2 for count in range(1, size + 1)]
     whole = size * parts.sum(axis=1) / measured.sum(axis=1)  # (G,)
