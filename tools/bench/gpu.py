@@ -1,7 +1,7 @@
-"""Speed of evaluation and attribution on a GPU, at the size of an 8B model: `make bench-gpu`.
+"""Speed of evaluation and attribution on a GPU, at the size of real models: `make bench-gpu`.
 
-Prints a table and writes results/bench/gpu.json: the device, versions and sizes, and `rows`, a
-list of {name, value, unit, peer, ratio, aim, met}. The model has random weights, made on the
+Prints a table and writes results/bench/gpu.json after each case: the device, versions, and `rows`,
+a list of {name, value, unit, peer, ratio, aim, met}. The models have random weights, made on the
 device, so that nothing is downloaded: the shape decides the speed, not the weights. One sample with
 one explained step is attributed and evaluated: a prefix of template tokens, which evaluation reads
 once, and behind it the tokens of a record, which are all perturbed. Nothing is scaled: every
@@ -9,7 +9,7 @@ evaluation is that of a whole sample with the number of draws in the row's name,
 metrics and both baselines included. It costs the same for every attribution method.
 
 Shares of the peak are those of the device's own matrix multiplication in the same number type;
-FLOPs are those of :func:`measuring.forward_flops`. `--shape toy --device cpu` runs anywhere.
+FLOPs are those of :func:`measuring.forward_flops`. `--cases toy --device cpu` runs anywhere.
 """
 
 from __future__ import annotations
@@ -17,12 +17,14 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any, get_args
 
 import numpy as np
 import torch
 import transformers
 
+from helpers.tiny_tokenizers import llama_tokenizer
 from measuring import (
     Row,
     bench_parser,
@@ -30,14 +32,15 @@ from measuring import (
     build_network,
     forward_flops,
     peak_flops,
-    report,
+    print_rows,
     row,
+    write_json,
 )
-from pisoft.attribution import load_method
+from pisoft.attribution import available_methods, load_method
 from pisoft.attribution.base import Context
 from pisoft.config.base import Protocol
 from pisoft.config.evaluation import DrawSettings
-from pisoft.errors import BenchmarkError
+from pisoft.errors import BenchmarkError, did_you_mean
 from pisoft.faithfulness.perturbation import PerturbationTarget, Perturber
 from pisoft.faithfulness.soft import METRICS, StepEvaluation, measure_draws
 from pisoft.models.attention import ATTENTION_NAME
@@ -50,11 +53,69 @@ from pisoft.models.device import (
 )
 from pisoft.models.loading import compile_layers
 from pisoft.models.model import Batch, ExplainedSample, LanguageModel
+from pisoft.models.precision import pin_float32
 from pisoft.store.parquet import OK
 from pisoft.workflow.commandline import run
 
-MATRIX_SIZES = {"8b": 8192, "toy": 256}  # of the matrix multiplication that gives the peak
+MATRIX_SIZE = 8192  # of the matrix multiplication that gives the peak
 GIGA, TERA = 1e9, 1e12
+
+
+@dataclass(frozen=True)
+class Case:
+    """What is measured with one model.
+
+    Attributes:
+        shape: of the model, a key of :data:`measuring.SHAPES`.
+        tokens: of the record; of the template before it, `prefix`.
+        draws: masks per π; the evaluation is left out without any.
+        grid: number of retaining probabilities.
+        token_budgets: tokens per forward batch.
+        dtype: of the weights, or of the arithmetic where these have 4 bits.
+        four_bit: whether the decoder's weights have 4 bits (nf4).
+        methods: whether every attribution method is timed, too.
+        compiled: whether layers are compiled, as by `compile: true`; for the evaluation only.
+    """
+
+    shape: str
+    tokens: int = 256
+    prefix: int = 30
+    draws: int = 15
+    grid: int = 19
+    token_budgets: tuple[int, ...] = (16384,)
+    dtype: torch.dtype = torch.bfloat16
+    four_bit: bool = False
+    methods: bool = False
+    compiled: bool = False
+
+    @property
+    def model(self) -> tuple[str, torch.dtype, bool]:
+        """What the model is built from."""
+        return self.shape, self.dtype, self.four_bit
+
+
+# Cases of one model follow one another, compiled ones last: layers stay compiled.
+CASES = {
+    "8b": Case("8b", token_budgets=(4096, 16384, 65536)),
+    "8b-methods": Case("8b", draws=0, methods=True),
+    "8b-sst2": Case("8b", tokens=27),
+    "8b-compiled": Case("8b", compiled=True),
+    "8b-sst2-compiled": Case("8b", tokens=27, compiled=True),
+    "8b-float32": Case("8b", draws=1, dtype=torch.float32),
+    "70b-4bit": Case("70b", draws=1, four_bit=True),
+    "70b-4bit-compiled": Case("70b", draws=1, four_bit=True, compiled=True),
+    "toy": Case(
+        "toy",
+        tokens=12,
+        prefix=3,
+        draws=2,
+        grid=2,
+        token_budgets=(30, 200),
+        dtype=torch.float32,
+        methods=True,
+    ),
+    "toy-4bit": Case("toy", 12, 3, draws=1, grid=2, dtype=torch.float32, four_bit=True),
+}
 
 
 def memory_gb(device: torch.device) -> float:
@@ -97,31 +158,31 @@ class Sample:
         return perturber, step
 
 
-def draw_sample(model: LanguageModel, arguments: argparse.Namespace) -> Sample:
-    """Return a sample of the size asked for, of random tokens."""
+def draw_sample(model: LanguageModel, case: Case) -> Sample:
+    """Return a sample of a case's size, of random tokens."""
     rng = np.random.default_rng(1)
-    ids = rng.integers(3, model.vocabulary_size, arguments.prefix + arguments.tokens).tolist()
-    grid = tuple(np.linspace(0.05, 0.95, arguments.grid).round(4).tolist())
+    ids = rng.integers(3, model.vocabulary_size, case.prefix + case.tokens).tolist()
+    grid = tuple(np.linspace(0.05, 0.95, case.grid).round(4).tolist())
     return Sample(
         model,
-        PerturbationTarget(ids, np.arange(arguments.prefix, len(ids)), target_id=0),
+        PerturbationTarget(ids, np.arange(case.prefix, len(ids)), target_id=0),
         rng.random(len(ids)),
-        DrawSettings(draws=arguments.draws, pi_grid=grid),
+        DrawSettings(draws=max(1, case.draws), pi_grid=grid),
     )
 
 
 def evaluation_rows(
-    sample: Sample, protocol: Protocol, token_budgets: Sequence[int], peak: Callable[[], float]
+    sample: Sample, protocol: Protocol, case: Case, peak: Callable[[], float]
 ) -> Iterator[Row]:
     """Yield, for every budget, seconds, tokens per second and memory; then the noise floor."""
-    model, target, draws = sample.model, sample.target, sample.settings.most_draws
+    model, target = sample.model, sample.target
     needed = forward_flops(model, target.length, protocol, len(target.prefix_ids))
     done: list[tuple[Perturber, StepEvaluation]] = []
 
-    for budget in token_budgets:
+    for budget in case.token_budgets:
 
         def work(budget: int = budget) -> None:
-            done.append(sample.evaluate(protocol, budget, draws))
+            done.append(sample.evaluate(protocol, budget, case.draws))
 
         sample.evaluate(protocol, budget, 1)  # warms up
         reset_peak_memory(model.device)
@@ -134,7 +195,7 @@ def evaluation_rows(
         reached = perturber.forwards * needed / seconds
         share = reached / matrix
         peer = f"matrix multiply: {matrix / TERA:.3g} TFLOP/s"
-        yield row(f"{name}: K = {draws}", seconds, peer, share, unit="s/sample")
+        yield row(f"{name}: K = {case.draws}", seconds, peer, share, unit="s/sample")
         rate, peer = perturber.tokens / seconds, f"these are {reached / TERA:.3g} TFLOP/s"
         yield row(f"{name}: tokens", rate, peer, share, unit="tokens/s")
         yield memory_row(name, memory, model)
@@ -144,13 +205,23 @@ def evaluation_rows(
     yield row(name, identity, peer, identity / step.h0)
 
 
-def attribution_rows(sample: Sample, method: str) -> Iterator[Row]:
-    """Yield seconds and memory of one attribution method."""
-    model, kind = sample.model, load_method(method)
+def timed_methods() -> list[str]:
+    """Return our methods that need no masked model, which would be a download."""
+    return [
+        name
+        for name in available_methods()
+        if name != "inseq" and not load_method(name).needs_masked_model
+    ]
+
+
+def attribution_rows(sample: Sample, name: str) -> Iterator[Row]:
+    """Yield seconds and memory of one attribution method with its default options."""
+    model, target, kind = sample.model, sample.target, load_method(name)
     budget = token_budget(None, model.device)
-    built = kind(kind.Options(), Context(seed=1, token_budget=budget))
-    built.check(model)
-    explained = ExplainedSample("bench", sample.target.token_ids, [3], [0], [3])
+    method = kind(kind.Options(), Context(seed=1, token_budget=budget))
+    method.check(model)
+    scope = target.perturbable.tolist()
+    explained = ExplainedSample("bench", target.token_ids, [3], [0], [3], scope=scope)
     batch = Batch([explained], model.device)
 
     @torch.no_grad()  # inference mode would mark the batch's tensors, which gradients need
@@ -159,11 +230,11 @@ def attribution_rows(sample: Sample, method: str) -> Iterator[Row]:
 
     plain = best_seconds(forward, 3, device=model.device)
     reset_peak_memory(model.device)
-    seconds = best_seconds(lambda: built.attribute(model, batch), 3, device=model.device)
+    seconds = best_seconds(lambda: method.attribute(model, batch), 1, device=model.device)
     memory = memory_gb(model.device)
     peer = f"one forward: {plain:.3g} s"
-    yield row(f"{method}: attribution", seconds, peer, seconds / plain, unit="s/sample")
-    yield memory_row(method, memory, model)
+    yield row(f"{name}: attribution", seconds, peer, seconds / plain, unit="s/sample")
+    yield memory_row(name, memory, model)
 
 
 def memory_row(name: str, memory: float, model: LanguageModel) -> Row:
@@ -173,61 +244,70 @@ def memory_row(name: str, memory: float, model: LanguageModel) -> Row:
     return row(f"{name}: peak memory", memory, peer, memory / weights, unit="GB")
 
 
-def measure(model: LanguageModel, arguments: argparse.Namespace) -> Iterator[Row]:
-    """Yield the rows of the attribution methods and of both protocols."""
-    sample = draw_sample(model, arguments)
-    for method in arguments.methods:
-        yield from attribution_rows(sample, method)
-    if arguments.compile:  # for the evaluation only: attribution needs gradients
+def measure(model: LanguageModel, case: Case) -> Iterator[Row]:
+    """Yield the rows of a case: of the attribution methods, then of both protocols."""
+    sample = draw_sample(model, case)
+    if case.methods:
+        for method in timed_methods():
+            yield from attribution_rows(sample, method)
+    if case.compiled:
         compile_layers(model)
-    matrix = (MATRIX_SIZES[arguments.shape], getattr(torch, arguments.dtype), model.device)
-    for protocol in get_args(Protocol):
-        yield from evaluation_rows(
-            sample, protocol, arguments.token_budgets, lambda: peak_flops(*matrix)
-        )
+    if case.draws:
+        size = MATRIX_SIZE if model.device.type == "cuda" else 256
+        for protocol in get_args(Protocol):
+            yield from evaluation_rows(
+                sample, protocol, case, lambda: peak_flops(size, case.dtype, model.device)
+            )
+
+
+def cases_of(names: Sequence[str]) -> list[tuple[str, Case]]:
+    """Return the cases of these names.
+
+    Raises:
+        BenchmarkError: no such case; with the nearest match.
+    """
+    for name in names:
+        if name not in CASES:
+            raise BenchmarkError(f"--cases: no case '{name}'" + did_you_mean(name, CASES))
+    return [(name, CASES[name]) for name in names]
 
 
 def main(arguments: argparse.Namespace) -> None:
     """Measure, print and write.
 
     Raises:
-        BenchmarkError: no such device, or a sample that does not fit into memory.
+        BenchmarkError: no such device or case, or a sample that does not fit into memory.
     """
+    cases = cases_of(arguments.cases)
     device = choose_device(arguments.device)
-    dtype = getattr(torch, arguments.dtype)
-    network = build_network(ATTENTION_NAME, arguments.shape, dtype, device)
-    model = LanguageModel(network, arguments.shape)
+    pin_float32()
     facts: dict[str, Any] = {
         "device": device_name(device),
         "torch": torch.__version__,
         "transformers": transformers.__version__,
-        **{k: vars(arguments)[k] for k in ("shape", "dtype", "prefix", "tokens", "compile")},
     }
-    report(list(measure(model, arguments)), arguments.output, **facts)
+    rows: list[Row] = []
+    for (shape, dtype, four_bit), of_model in groupby(cases, key=lambda named: named[1].model):
+        network = build_network(ATTENTION_NAME, shape, dtype, four_bit, device)
+        model = LanguageModel(network, "bench", llama_tokenizer)
+        for name, case in of_model:
+            lines = [{**line, "name": f"{name}: {line['name']}"} for line in measure(model, case)]
+            rows += lines
+            print_rows(lines)
+            write_json(arguments.output, {**facts, "rows": rows})
+        del network, model  # before the next one is built
 
 
 def parser() -> argparse.ArgumentParser:
     """Return the command line."""
     parser = bench_parser(__doc__, "gpu")
-    parser.add_argument("--shape", choices=MATRIX_SIZES, default="8b", help="size of the model")
     parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
-    parser.add_argument("--dtype", choices=("bfloat16", "float16", "float32"), default="bfloat16")
-    parser.add_argument("--prefix", type=int, default=30, help="template tokens before the record")
-    parser.add_argument("--tokens", type=int, default=256, help="tokens of the record")
-    parser.add_argument("--draws", type=int, default=15, help="masks per π")
-    parser.add_argument("--grid", type=int, default=19, help="retaining probabilities")
     parser.add_argument(
-        "--token-budgets",
-        type=int,
+        "--cases",
         nargs="+",
-        default=(4096, 8192, 16384, 32768, 65536),
-        help="tokens per forward batch",
-    )
-    parser.add_argument("--methods", nargs="+", default=("saliency", "grad_ellm"))
-    parser.add_argument(
-        "--compile",
-        action="store_true",
-        help="compile layers for the evaluation, as `compile: true`",
+        default=[name for name in CASES if CASES[name].shape != "toy"],
+        metavar="CASE",
+        help=", ".join(CASES),
     )
     return parser
 

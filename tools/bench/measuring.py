@@ -15,10 +15,12 @@ from typing import Any
 
 import torch
 from transformers import LlamaConfig, LlamaForCausalLM
+from transformers.models.llama.modeling_llama import LlamaDecoderLayer
 
 from pisoft.config.base import Protocol
 from pisoft.errors import BenchmarkError
 from pisoft.models.device import synchronise
+from pisoft.models.loading import keep_differentiable
 from pisoft.models.model import LanguageModel
 
 SHAPES: dict[str, dict[str, int]] = {
@@ -45,6 +47,14 @@ SHAPES: dict[str, dict[str, int]] = {
         "intermediate_size": 14336,
         "num_hidden_layers": 32,
         "num_attention_heads": 32,
+        "num_key_value_heads": 8,
+        "vocab_size": 128256,
+    },
+    "70b": {  # Llama-3.1-70B
+        "hidden_size": 8192,
+        "intermediate_size": 28672,
+        "num_hidden_layers": 80,
+        "num_attention_heads": 64,
         "num_key_value_heads": 8,
         "vocab_size": 128256,
     },
@@ -103,14 +113,53 @@ def build_network(
     attention: str,
     shape: str = "7m",
     dtype: torch.dtype = torch.float32,
+    four_bit: bool = False,
     device: torch.device = CPU,
 ) -> LlamaForCausalLM:
-    """Return a Llama with random weights, always the same, made on the device itself."""
+    """Return a Llama with random weights, always the same, made on the device itself.
+
+    Args:
+        attention: transformers' name of the attention.
+        shape: a key of :data:`SHAPES`.
+        dtype: of the weights, or of the arithmetic where these have 4 bits.
+        four_bit: whether the decoder's weights are of nf4; layers are quantised one by one, so
+            that no more than one is there in whole numbers.
+        device: where it is made.
+    """
     torch.manual_seed(0)
     config = LlamaConfig(**SHAPES[shape], bos_token_id=1, eos_token_id=2, pad_token_id=None)
+    layers = range(config.num_hidden_layers if four_bit else 0)
+    if four_bit:
+        config.num_hidden_layers = 0
     with torch.device(device):
         network = LlamaForCausalLM._from_config(config, attn_implementation=attention, dtype=dtype)
+        for index in layers:
+            layer = LlamaDecoderLayer(network.config, index).to(dtype)
+            network.model.layers.append(_in_four_bits(layer))
+    network.config.num_hidden_layers = len(network.model.layers)
+    if four_bit:
+        keep_differentiable(network)
     return network.eval()
+
+
+def _in_four_bits(layer: LlamaDecoderLayer) -> LlamaDecoderLayer:
+    """Return a decoder layer whose linear layers are quantised, as `quantization: nf4` does it."""
+    from bitsandbytes.nn import Linear4bit, Params4bit
+
+    for part in (layer.self_attn, layer.mlp):
+        for name, linear in part.named_children():
+            if isinstance(linear, torch.nn.Linear):
+                weight = linear.weight.data
+                quantised = Linear4bit(
+                    *(linear.in_features, linear.out_features),
+                    bias=False,
+                    compute_dtype=weight.dtype,
+                    quant_type="nf4",
+                    device="meta",
+                )
+                quantised.weight = Params4bit(weight, False, quant_type="nf4", module=quantised)
+                setattr(part, name, quantised.to(weight.device))
+    return layer
 
 
 def best_seconds(
@@ -186,8 +235,12 @@ def row(
 
 def report(rows: Sequence[Row], path: Path, **facts: Any) -> None:
     """Print the lines; write them as a JSON list, with facts as the key `rows` beside these."""
-    content = {**facts, "rows": list(rows)} if facts else list(rows)
-    _write(path, content)
+    write_json(path, {**facts, "rows": list(rows)} if facts else list(rows))
+    print_rows(rows)
+
+
+def print_rows(rows: Sequence[Row]) -> None:
+    """Print the lines of a report; threads and version go to standard error."""
     print(f"{torch.get_num_threads()} threads, torch {torch.__version__}", file=sys.stderr)
     names, peers = (max(len(line[key]) for line in rows) for key in ("name", "peer"))
     for line in rows:
@@ -207,7 +260,7 @@ def _aim_text(line: Row) -> str:
 
 def report_tables(tables: Mapping[str, Sequence[Row]], path: Path, **facts: Any) -> None:
     """Print tables of rows in Markdown; write their rows and the facts as JSON."""
-    _write(path, {**facts, **tables})
+    write_json(path, {**facts, **tables})
     for rows in tables.values():
         print(_markdown(rows))
 
@@ -218,6 +271,7 @@ def _markdown(rows: Sequence[Row]) -> str:
     return "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
 
 
-def _write(path: Path, content: Any) -> None:
+def write_json(path: Path, content: Any) -> None:
+    """Write a report, and the folder it lies in."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")

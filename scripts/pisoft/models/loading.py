@@ -54,7 +54,7 @@ def load_model(
             raise
         network, commit = load(attn_implementation="eager")  # of its class, which knows no other
     if settings.quantization != "none":
-        _keep_differentiable(network)
+        keep_differentiable(network)
     # A branch may have moved when the tokenizer is loaded.
     named = settings if commit is None else settings.model_copy(update={"revision": commit})
     return LanguageModel(network, settings.name, partial(load_tokenizer, named, folder), commit)
@@ -87,7 +87,7 @@ def wrapped_model(network: PreTrainedModel, tokenizer: Any) -> LanguageModel:
     pin_float32()
     network.set_attn_implementation(ATTENTION_NAME)
     if getattr(network, "is_quantized", False):
-        _keep_differentiable(network)
+        keep_differentiable(network)
     return LanguageModel(network, name, lambda: tokenizer)
 
 
@@ -129,7 +129,7 @@ def compile_layers(model: LanguageModel) -> None:
                 part.compile(dynamic=True)
 
 
-def _keep_differentiable(network: torch.nn.Module) -> None:
+def keep_differentiable(network: torch.nn.Module) -> None:
     """Keep bitsandbytes from repacking 4-bit weights on a CPU.
 
     On CPUs with AVX512-BF16, the first forward without gradients changes the weights to a layout

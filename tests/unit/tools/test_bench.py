@@ -21,6 +21,7 @@ import pisoft
 import precision
 import readings
 import start_up
+from gpu import timed_methods
 from helpers.random_models import save_random_llama, twins
 from helpers.tiny_tokenizers import llama_tokenizer
 from measuring import forward_flops, row
@@ -65,9 +66,8 @@ def run_bench(bench, output, *options):
         ("evaluation", "--lengths 7 48 --draws 5 --loop-draws 3 --repetitions 1", 2 * 2 * 4),
         (
             "gpu",
-            "--shape toy --device cpu --tokens 12 --prefix 3 --draws 2 --grid 2 "
-            "--token-budgets 30 200",
-            2 * 2 + 2 * (2 * 3 + 1),
+            "--cases toy toy-4bit --device cpu",
+            2 * len(timed_methods()) + 2 * (2 * 3 + 1) + 2 * (3 + 1),
         ),
         ("aggregation", "--models 1 --methods 2 --datasets 2 --samples 5", None),
         ("scheduler", "--settings 100/1s 100/1s\tone-timer --idle 6 --jobs 0", 2),
