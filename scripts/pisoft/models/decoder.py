@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from transformers.cache_utils import Cache, DynamicCache
 
+from pisoft.errors import BenchmarkError
 from pisoft.models.attention import AttentionProbe
 from pisoft.models.precision import at_least_float32, float32_head
 from pisoft.models.prefix import frozen_cache
@@ -28,6 +29,9 @@ class Decoder:
         network: a causal language model.
         name: its name, for error messages.
 
+    Raises:
+        BenchmarkError: its weights are on several devices.
+
     Attributes:
         blocks: its decoder layers; none if it has no list of them.
         context: the longest input, in tokens; None if its configuration does not say.
@@ -36,6 +40,10 @@ class Decoder:
     """
 
     def __init__(self, network: PreTrainedModel, name: str) -> None:
+        devices = sorted({str(parameter.device) for parameter in network.parameters()})
+        if len(devices) > 1:
+            where = " and ".join(devices)
+            raise BenchmarkError(f"model '{name}': its weights are on {where}, not on one device")
         self.network = network.eval().requires_grad_(False)
         float32_head(network.get_output_embeddings())
         self.name = name
