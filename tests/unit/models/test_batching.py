@@ -152,21 +152,6 @@ def test_the_refusal_of_the_cpu_allocator_is_recognised():
 
 
 @pytest.mark.parametrize(
-    "message",
-    [
-        "CUDA error: out of memory\nCompile with `TORCH_USE_CUDA_DSA`",
-        "CUDA driver error: out of memory",
-        "Triton Error [CUDA]: out of memory",
-        "CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`",
-        "CUDA error: CUBLAS_STATUS_NOT_INITIALIZED when calling `cublasCreate(handle)`",
-        "cuDNN error: CUDNN_STATUS_ALLOC_FAILED",
-    ],
-)
-def test_refusals_of_libraries_below_torch_are_recognised(message):
-    assert is_out_of_memory(RuntimeError(message))
-
-
-@pytest.mark.parametrize(
     "error", [RuntimeError("mat1 and mat2 shapes"), ValueError("can't allocate memory")]
 )
 def test_other_errors_are_not_taken_for_want_of_memory(error):

@@ -1,0 +1,131 @@
+"""Every stage on a stand-in for a GPU: the rows of a CPU, and no operation on tensors of both."""
+
+import copy
+import logging
+from functools import partial
+from itertools import cycle
+from typing import get_args
+
+import pytest
+import torch
+
+from helpers import attributions, stages
+from helpers.fake_gpu import DEVICE, FakeGpu
+from helpers.random_masked_models import numbered
+from helpers.random_models import VOCABULARY, twins
+from pisoft.attribution import repetition
+from pisoft.config.base import Ablation
+from pisoft.errors import BenchmarkError
+from pisoft.models.loading import wrapped_model
+from pisoft.models.model import LanguageModel
+
+BLOCK = [stages.LONG, *stages.OTHERS]
+BUDGET = 1000  # tokens: one batch of all draws, two with half of it
+ROUTINGS = {
+    "dynamic": get_args(Ablation),
+    "fixed": tuple(operator for operator in get_args(Ablation) if operator != "hide"),
+}
+EVALUATIONS = {
+    f"soft evaluation by {operator} with {routing} routing": partial(
+        stages.softly_evaluated, routing, operator, "iid"
+    )
+    for routing, operators in ROUTINGS.items()
+    for operator in operators
+}
+INSPECTIONS = {
+    f"inspection with {routing} routing": partial(stages.inspected, routing, operators)
+    for routing, operators in ROUTINGS.items()
+}
+TESTED_HERE = ("soft evaluation", "inspection")  # by every operator
+OTHERS = {name: of for name, of in stages.STAGES.items() if not name.startswith(TESTED_HERE)}
+STAGES = EVALUATIONS | INSPECTIONS | OTHERS
+SLOW = (
+    *("attn_lrp", "cp_lrp", "deeplift", "depass", "flashtrace", "input_x_gradient", "inseq"),
+    *("kernel_shap", "permutation_shap", "ranking that zeroes", "inspection with dynamic routing"),
+)
+ERRORS = (
+    torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB."),
+    RuntimeError("CUDA error: out of memory\nCompile with `TORCH_USE_CUDA_DSA`"),
+    RuntimeError("CUDA driver error: out of memory"),
+    RuntimeError("Triton Error [CUDA]: out of memory"),
+    RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`"),
+    RuntimeError("CUDA error: CUBLAS_STATUS_NOT_INITIALIZED when calling `cublasCreate(handle)`"),
+    RuntimeError("cuDNN error: CUDNN_STATUS_ALLOC_FAILED"),
+)
+CASES = [
+    pytest.param(name, error, marks=pytest.mark.slow if name.endswith(SLOW) else (), id=name)
+    for name, error in zip(STAGES, cycle(ERRORS), strict=False)
+]
+
+
+def on_both(dtype):
+    """Return a model on the CPU, and another one with the same weights on the device."""
+    cpu, _ = twins("llama-gqa", dtype)
+    network = copy.deepcopy(cpu.network)
+    with FakeGpu() as gpu:
+        gpu.put(network)
+        model = LanguageModel(network, cpu.name, lambda: cpu.tokenizer)
+        assert model.generates_padded  # tried once, before there is a batch
+    return cpu, model
+
+
+@pytest.fixture(scope="module")
+def models():
+    return on_both(torch.float64)
+
+
+def lend_device(name, monkeypatch):
+    """Put the masked model of a stage on the device, or let Inseq have it."""
+    if "reagent" in name:
+        masked = numbered(VOCABULARY)
+        with FakeGpu() as gpu:
+            gpu.put(masked.network)
+        monkeypatch.setattr(attributions, "random_masked_model", lambda: masked)
+    if "inseq" in name:
+        from inseq.utils import torch_utils
+
+        there = (lambda: True, lambda: True)
+        monkeypatch.setitem(torch_utils.TORCH_BACKEND_DEVICE_MAP, DEVICE.type, there)
+
+
+@pytest.mark.parametrize(("name", "error"), CASES)
+def test_rows_are_those_of_a_cpu_and_an_error_of_memory_halves_the_budget(
+    name, error, models, monkeypatch, caplog
+):
+    cpu, model = models
+    expected = stages.sorted_rows(STAGES[name], cpu, BLOCK, BUDGET)
+    lend_device(name, monkeypatch)
+    caplog.set_level(logging.INFO, "pisoft")
+    with FakeGpu(error, at=200):  # in the first forward of a batch
+        found = stages.sorted_rows(STAGES[name], model, BLOCK, BUDGET)
+    stages.assert_same(found, expected)
+    lowered = [f"out of memory; token_budget is lowered to {BUDGET // 2}"]
+    assert caplog.messages == ([] if "random" in name else lowered)
+
+
+def test_more_draws_wait_no_more_often_for_the_gpu(models):
+    _, model = models
+    waits = []
+    for draws in (1, 4):
+        with FakeGpu() as gpu:
+            stages.softly_evaluated("fixed", "zero", "iid", model, BLOCK, 4 * BUDGET, draws=draws)
+        waits.append(gpu.waits)
+    assert 0 < waits[1] <= waits[0]
+
+
+@pytest.mark.slow
+def test_half_precision_is_repeated_in_float32_on_the_gpu(monkeypatch):
+    monkeypatch.setattr(repetition, "FLOAT32_SHARE", 1)
+    cpu, model = on_both(torch.bfloat16)
+    expected = stages.repeated_in_float32(cpu, BLOCK, BUDGET)
+    with FakeGpu():
+        found = stages.repeated_in_float32(model, BLOCK, BUDGET)
+    assert len(expected) > len(BLOCK)  # H₀ of a step, and ranks of several
+    assert found == pytest.approx(expected, rel=1e-3)
+
+
+def test_a_model_on_two_devices_is_refused_in_one_line():
+    cpu, network = twins("llama-gqa")
+    network.lm_head.to(DEVICE)
+    with pytest.raises(BenchmarkError, match=r"^model 'LlamaForCausalLM': .* cpu and meta.*$"):
+        wrapped_model(network, cpu.tokenizer)
