@@ -15,7 +15,12 @@ CHUNK = 2**22  # weights of an output head that are widened at a time, 16 MiB
 
 
 def pin_float32() -> None:
-    """Let products of float32 matrices be in float32: some containers switch TF32 on."""
+    """Let products of float32 matrices be in float32: some containers switch TF32 on.
+
+    Torch has older and newer settings, and refuses to read them where they differ.
+    """
+    backends: Any = torch.backends
+    backends.fp32_precision = backends.cudnn.fp32_precision = "ieee"
     torch.set_float32_matmul_precision("highest")
     torch.backends.cudnn.allow_tf32 = False
 

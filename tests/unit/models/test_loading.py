@@ -24,11 +24,21 @@ def folder(tmp_path_factory):
     return folder
 
 
-@pytest.fixture
-def tf32():
-    """Containers for NVIDIA's devices switch it on, by a variable that torch reads."""
+def of_containers():
+    """Switch TF32 on as containers for NVIDIA's devices do, by a variable that torch reads."""
     torch.set_float32_matmul_precision("high")
     torch.backends.cudnn.allow_tf32 = True
+
+
+def of_programs():
+    """Switch TF32 on as programs do, by torch's newer settings."""
+    torch.backends.fp32_precision = torch.backends.cudnn.fp32_precision = "tf32"
+    torch.backends.cuda.matmul.fp32_precision = torch.backends.cudnn.conv.fp32_precision = "tf32"
+
+
+@pytest.fixture(params=[of_containers, of_programs])
+def tf32(request):
+    request.param()
 
 
 @pytest.mark.usefixtures("tf32")
