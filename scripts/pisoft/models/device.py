@@ -28,7 +28,8 @@ def choose_device(wanted: str, gpus: int | None = None) -> torch.device:
     """Return the device for `auto`, `cpu` or `cuda`, a GPU that no other process has claimed.
 
     Jobs of one machine may all see the same GPUs, so each waits until one that it sees is free.
-    All models of a process are on one GPU.
+    All models of a process are on one GPU, which becomes torch's current one: kernels of some
+    libraries run there, wherever their tensors are.
 
     Args:
         wanted: the model's device.
@@ -48,7 +49,9 @@ def choose_device(wanted: str, gpus: int | None = None) -> torch.device:
         )
     if wanted == "cpu" or (wanted == "auto" and (gpus == 0 or not there)):
         return torch.device("cpu")
-    return torch.device("cuda", _claim_gpu())
+    device = torch.device("cuda", _claim_gpu())
+    torch.cuda.set_device(device)
+    return device
 
 
 def token_budget(wanted: int | None, device: torch.device) -> int:

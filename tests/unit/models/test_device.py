@@ -23,6 +23,7 @@ def gpus(monkeypatch, tmp_path):
     monkeypatch.setattr(
         torch.cuda, "get_device_properties", lambda index: SimpleNamespace(uuid=names[index])
     )
+    monkeypatch.setattr(torch.cuda, "set_device", lambda chosen: None)
     monkeypatch.setattr(device, "_held", {})
     monkeypatch.setattr(device, "LOCKS", tmp_path)
     yield names
@@ -64,11 +65,15 @@ def test_a_job_gets_the_device_that_its_resources_ask_for(wanted, given, expecte
     assert str(choose_device(wanted, given)) == expected
 
 
-def test_a_second_model_of_a_process_is_on_the_gpu_of_the_first(gpus):
+def test_a_second_model_of_a_process_is_on_the_gpu_of_the_first_which_is_the_current_one(
+    gpus, monkeypatch
+):
+    current = []
+    monkeypatch.setattr(torch.cuda, "set_device", current.append)
     other, _ = process_that_claims(f"pisoft-gpu-{gpus[0]}")
     first = choose_device("auto", 1)
     end(other)  # frees a GPU with a lower index
-    assert [first, choose_device("cuda")] == [torch.device("cuda", 1)] * 2
+    assert [first, choose_device("cuda"), *set(current)] == [torch.device("cuda", 1)] * 3
 
 
 def test_each_job_has_a_gpu_of_its_own_and_says_that_it_waits(gpus, monkeypatch, caplog):
