@@ -76,7 +76,8 @@ class ComponentForward:
         """
         model, length = self._model, input_ids.shape[1]
         every = torch.arange(length, device=model.device)
-        blocks = every.split(max(1, token_budget // (1 + length)))
+        size = max(1, token_budget // (1 + length))
+        blocks = [slice(start, min(start + size, length)) for start in range(0, length, size)]
         reached = torch.eye(length, dtype=torch.bool, device=model.device)
         states: torch.Tensor | None = None  # (T, C, d)
 
@@ -104,7 +105,7 @@ class ComponentForward:
         call: LayerCall,
         states: torch.Tensor,
         reached: torch.Tensor,
-        blocks: tuple[torch.Tensor, ...],
+        blocks: list[slice],
     ) -> None:
         """Turn components (T, C, d) of a layer's input into those of its output, in place.
 
@@ -127,12 +128,12 @@ class ComponentForward:
 
         values = states.new_zeros(*states.shape[:2], groups * width)
         for block in blocks:
-            end = int(block[-1]) + 1
+            end = block.stop
             parts = states[block, : 1 + end]
             parts = self._normed(layer.input_layernorm, parts, residual[block], normed[block])
             values[block, : 1 + end] = _of_linear(attention.v_proj, parts)
         for block in blocks:
-            end = int(block[-1]) + 1
+            end = block.stop
             seen = values[:end, : 1 + end].unflatten(-1, (groups, width))
             mixed = torch.einsum("ghtk,kcgd->tcghd", maps[:, :, block, :end], seen).flatten(2)
             parts = states[block, : 1 + end] + _of_linear(attention.o_proj, mixed)

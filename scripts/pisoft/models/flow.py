@@ -49,8 +49,10 @@ def attention_shares(
     row = call.inputs.sample(sample, length).rows(positions[None])
     maps = at_least_float32(row.probabilities()[0])  # (H, S, T)
     values = at_least_float32(row.per_query_head(row.value)[0])  # (H, T, D)
-    blocks = torch.arange(count, device=positions.device).split(max(1, token_budget // length))
-    ends = [int(positions[block].max()) + 1 for block in blocks]
+    rows = max(1, token_budget // length)
+    blocks = [slice(start, start + rows) for start in range(0, count, rows)]
+    last = positions.tolist()
+    ends = [max(last[block]) + 1 for block in blocks]
     of_keys = torch.zeros_like(maps[0])
     heads = weight.T.unflatten(0, values.shape[::2])  # (H, D, d)
     for attention, value, head in zip(maps, values, heads, strict=True):
