@@ -20,6 +20,7 @@ from pisoft.config.models import TOKEN_BUDGETS
 from pisoft.errors import BenchmarkError
 
 logger = logging.getLogger(__name__)
+JOBS_PER_GPU = "PISOFT_JOBS_PER_GPU"  # variable of the environment
 LOCKS = Path("/tmp")  # not TMPDIR, which a job may have to itself
 _held: dict[str, ExitStack] = {}  # claims by name, kept until the process ends
 
@@ -94,24 +95,37 @@ def peak_memory(device: torch.device) -> dict[str, float | None]:
 
 def _claim_gpu() -> int:
     """Return the index of the GPU of this process, waiting for one if it has none yet."""
+    gpus = torch.cuda.device_count()
+    # Each GPU has a name for every job that it may have at a time: the first names of all first.
     names = [
-        f"pisoft-gpu-{torch.cuda.get_device_properties(index).uuid}"
-        for index in range(torch.cuda.device_count())
+        f"pisoft-gpu-{torch.cuda.get_device_properties(index).uuid}" + f"-{job}" * (job > 0)
+        for job in range(_jobs_per_gpu())
+        for index in range(gpus)
     ]
-    for index, name in enumerate(names):
+    for place, name in enumerate(names):
         if name in _held:
-            return index
+            return place % gpus
     waited = False
     while True:
-        for index, name in enumerate(names):
+        for place, name in enumerate(names):
             if _claim(name):
-                return index
+                return place % gpus
         if not waited:
-            logger.warning(
-                "waiting for a GPU: other processes have all %d that are seen", len(names)
-            )
+            logger.warning("waiting for a GPU: other processes have all %d that are seen", gpus)
             waited = True
         time.sleep(1)
+
+
+def _jobs_per_gpu() -> int:
+    """Return how many jobs may be on one GPU at a time, 1 unless the environment says otherwise.
+
+    Raises:
+        BenchmarkError: it says no whole number from 1 on.
+    """
+    given = os.environ.get(JOBS_PER_GPU, "1")
+    if not (given.isascii() and given.isdigit() and int(given) > 0):
+        raise BenchmarkError(f"{JOBS_PER_GPU}: must be a whole number from 1 on, got '{given}'")
+    return int(given)
 
 
 def _claim(name: str) -> bool:

@@ -10,6 +10,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 
+from pisoft.errors import BenchmarkError
 from pisoft.models import device
 from pisoft.models.device import choose_device, peak_memory, reset_peak_memory, synchronise
 
@@ -95,6 +96,27 @@ def test_each_job_has_a_gpu_of_its_own_and_says_that_it_waits(gpus, monkeypatch,
     assert [record.message for record in caplog.records] == [
         "waiting for a GPU: other processes have all 2 that are seen"
     ]
+
+
+def test_jobs_share_gpus_if_the_environment_says_so(gpus, monkeypatch):
+    monkeypatch.setenv("PISOFT_JOBS_PER_GPU", "2")
+    names = [f"pisoft-gpu-{name}" for name in (*gpus, f"{gpus[0]}-1")]
+    others = [process_that_claims(name) for name in names]
+    try:
+        assert choose_device("auto", 1).index == 1
+        assert [*device._held] == [f"pisoft-gpu-{gpus[1]}-1"]
+    finally:
+        for other, _ in others:
+            end(other)
+
+
+@pytest.mark.parametrize("given", ["0", "-1", "two", "", "²"])
+def test_a_wrong_number_of_jobs_per_gpu_is_one_line(gpus, monkeypatch, given):
+    monkeypatch.setenv("PISOFT_JOBS_PER_GPU", given)
+    with pytest.raises(
+        BenchmarkError, match=f"PER_GPU: must be a whole number from 1 on, got '{given}'"
+    ):
+        choose_device("auto", 1)
 
 
 def test_a_gpu_is_known_by_its_uuid_not_by_its_place_among_those_seen(gpus):
