@@ -31,6 +31,15 @@ WITHOUT_N = ("tokens", "metric_agreement")  # single texts, a number of methods
 SCRIPT = {"tables": TABULATE, "figures": PLOT}
 PIXEL = 0.01  # inches
 GOLDEN = Path(__file__).parent / "golden"
+GOLDENS = {
+    **dict.fromkeys((PLAIN, "uneven"), EVERY),
+    "no random scores": [
+        *(("tables", name) for name in ("advantage", "density", "ranks")),
+        *(("figures", name) for name in ("advantage", "sensitivity", "method_agreement")),
+    ],
+    "no value": [("figures", name) for name in ("pi_curves", "ranks", "sensitivity")],
+    "as many as in the paper": [("figures", name) for name in ("pi_curves", "ranks")],
+}
 DISPLAY = """\
 from pisoft.views.registry import display
 
@@ -83,8 +92,9 @@ def drawn(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 
 def shown(room: str, case: str) -> list[str]:
     """Return the displays that a run with such results has."""
-    alone = len(result_sets.CASES[case].methods) == 1
-    left_out = {"compared", "controls"} if alone else set()
+    methods = result_sets.CASES[case].methods
+    left_out = {"compared"} if len(methods) == 1 else set()
+    left_out |= set() if "random" in methods else {"controls"}
     return [name for name, one in displays_in(room).items() if one.cells not in left_out]
 
 
@@ -137,8 +147,11 @@ def test_a_figure_says_what_and_how_many_samples_it_is_of_and_nothing_leaves_it(
             assert max(box.x1 - page.x1, box.y1 - page.y1) < PIXEL, (box, page)
 
 
-@pytest.mark.parametrize(("room", "name"), EVERY)
-@pytest.mark.parametrize("case", ["several", "no value of one"], indirect=True)
+@pytest.mark.parametrize(
+    ("case", "room", "name"),
+    [(case, *one) for case, every in GOLDENS.items() for one in every],
+    indirect=["case"],
+)
 def test_it_shows_what_the_golden_says(case, files, room, name):
     text = {"tables": goldens.table_text, "figures": goldens.figure_text}[room]
     texts = [text(one) for one in made(room, name, case, files)]

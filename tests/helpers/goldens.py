@@ -71,10 +71,10 @@ def _panel(panel: Axes) -> Iterator[str]:
         look = f"{to_hex(line.get_color())} {line.get_linestyle()} {line.get_marker()}"
         yield f"line{_label(line)} {look}: {_numbers(line.get_xydata())}"
     for drawn in panel.collections:
-        colours = sorted({to_hex(colour) for colour in drawn.get_facecolor()})
+        colours = sorted({to_hex(colour) for colour in drawn.get_facecolor()})[:12]
         data = [drawn.get_offsets(), *(path.vertices for path in drawn.get_paths())]
-        values = [] if drawn.get_array() is None else drawn.get_array()
-        shapes = [_numbers(one) for one in (*data[:8], values)]
+        values = drawn.get_array()
+        shapes = [_numbers(one) for one in (data[:8] if values is None else [values])]
         yield f"{type(drawn).__name__}{_label(drawn)} {colours}: {' '.join(shapes)}"
     for patch in panel.patches:
         corners = _numbers(patch.get_path().transformed(patch.get_patch_transform()).vertices)

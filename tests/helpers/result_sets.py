@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pandas as pd
 import pyarrow as pa
 
 from helpers import explained_rows
@@ -17,7 +19,8 @@ from pisoft.config.cells import Cell
 from pisoft.config.jobs.displays import DisplayJob
 from pisoft.statistics import published
 from pisoft.statistics.estimates import TESTED
-from pisoft.statistics.metrics import METRICS
+from pisoft.statistics.metrics import LEVEL, METRICS
+from pisoft.statistics.results import KEYS
 from pisoft.statistics.soft import NOISE_METRICS, SAMPLE_METRICS
 from pisoft.store.parquet import write_rows
 from pisoft.store.schemas import FILES, RESULT, SCHEMAS
@@ -47,15 +50,19 @@ class Case:
     failed: tuple[str, ...] = ()  # methods without any value
     prompts: bool = True  # else none could be built, so that no later stage has a sample
     labels: Mapping[str, str] = field(default_factory=dict)  # else they are full of markup
+    models: Mapping[str, str] = field(default_factory=lambda: {"llama": f"Llama {HOSTILE}"})
+    uneven: bool = False  # whether numbers are as in :func:`uneven`
+    other_settings: Mapping[str, Any] = field(default_factory=dict)  # of the displays
 
     @property
     def settings(self) -> DisplayJob:
         """The displays' settings."""
         return display_settings(
-            models={"llama": f"Llama {HOSTILE}"},
+            models=self.models,
             datasets={name: self.label(name) for name in self.datasets},
             methods={name: self.label(name) for name in self.methods},
             controls={name: self.label(name) for name in CONTROLS},
+            **self.other_settings,
         )
 
     def label(self, name: str) -> str:
@@ -64,13 +71,26 @@ class Case:
 
 
 LABELS = published.METHODS | published.DATASETS
+FURTHER = ("random", "saliency", "attention", "grad_ellm", "grad_ellm_selected", "given", "mine")
 CASES = {
     "several": Case(),
-    "no value of one": Case(failed=("mine",)),
+    "uneven": Case(
+        FURTHER,
+        failed=("mine",),
+        labels=LABELS | {"mine": "Mine", "grad_ellm_selected": "Grad-ELLM (selected)"},
+        models={"llama": "Llama", "mistral": "Mistral"},
+        uneven=True,
+        other_settings={
+            "methods_of": {"llama": FURTHER[:-1], "mistral": FURTHER},
+            **{"baselines": ("random",), "imported": ("given",)},
+            **{"clamp": "none", "equivalence_margin": 0.05},
+        },
+    ),
     "no value": Case(failed=METHODS),
     "no prompt": Case(failed=METHODS, prompts=False),
     "one sample": Case(datasets=DATASETS[:1], samples=SAMPLES[:1]),
     "one method": Case(methods=("mine",)),
+    "no random scores": Case(("saliency", "mine"), DATASETS[:1]),
     "as many as in the paper": Case(
         (*published.METHODS, "mine"), tuple(published.DATASETS), labels=LABELS
     ),
@@ -82,6 +102,14 @@ ESTIMATED = {"low", "high", "standard_error", "skewness", *TESTED}
 NUMBERS = ESTIMATED | {"value", "rank"}
 FAILURE, FAILED_PROMPT = "nonfinite_attribution", "prompt_too_long"
 BESIDE = {"low": -0.05, "high": 0.05}  # other numbers
+LEVELS = (-0.25, 0.0, 0.0625, 0.5, 0.5, 0.75, 0.9996, 1.0)
+VALUES = {
+    "timings": (0.0000213, 0.00996, 0.3104, 9.996, 45.2, 1234.5, 16_000.0),
+    "variance_components": (0.0, 0.00001, 0.0625, 0.5, 1.0),
+    "ranks": (0.0, 0.0625, 0.5, 1.0),
+}
+P_VALUES = (None, 0.0001, 0.02, LEVEL, 0.6)
+WHY = {"depths": f"2 {FAILURE}", "sensitivity": "a single draw is stored"}
 RESULTS = [kind for kind, file in FILES.items() if file.columns is RESULT]
 
 
@@ -207,7 +235,9 @@ def values_of(case: Case) -> dict[str, dict[Any, Any]]:
         "sensitivity": {
             "metric": AREAS,
             "dataset": shown,
-            "part": ("squared_distance", "median", "single_draw"),
+            "part": ("squared_distance", "median", "single_draw", "half_samples")[
+                : 4 if case.uneven else 3
+            ],
             ("other", "text"): [
                 *(("", ""), ("n_methods", ""), ("rank_change", "")),
                 ("best_changes", "mine, saliency"),
@@ -240,6 +270,8 @@ def rows_of(kind: str, case: Case, values: dict[Any, Any]) -> list[dict[str, Any
     """Return a case's rows of a kind: the same numbers every time; texts and options left out."""
     numbers = random.Random(kind)
     rows = []
+    if "model" in SCHEMAS[kind].names:
+        values = {"model": (*case.models,), **values}
     for chosen in itertools.product(*values.values()):
         row: dict[str, Any] = {}
         for keys, value in zip(values, chosen, strict=True):
@@ -263,7 +295,54 @@ def rows_of(kind: str, case: Case, values: dict[Any, Any]) -> list[dict[str, Any
         if row.get("best") in case.failed:
             row["best"] = METHODS[1]
         rows.append({name: row[name] for name in SCHEMAS[kind].names})
-    return rows
+    return uneven(kind, rows) if case.uneven else rows
+
+
+def uneven(kind: str, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return rows with ties, negative numbers, gaps and failures, and ranks of their values.
+
+    One row in 16 is missing, and one has no value. Numbers of samples and of clusters differ, and
+    p-values are missing, far from the level, or the level itself.
+    """
+    numbers = random.Random(f"uneven {kind}")
+    kept = []
+    for row in rows:
+        fate = numbers.randrange(16)
+        if kind == "ranks" and row["part"] != "without":
+            fate = 2  # a method has all of its numbers or none
+        is_count = kind == "coverage" or row.get("part") in ("rank", "mean_rank")
+        if row.get("value") is not None and not is_count:
+            row["value"] = numbers.choice(VALUES.get(kind, LEVELS))
+            row |= {name: numbers.choice(P_VALUES) for name in row if name.startswith("p_")}
+            reach = numbers.choice((0.003, 0.0625, 0.3))
+            ends = {"low": row["value"] - reach, "high": row["value"] + reach}
+            row |= {name: end for name, end in ends.items() if name in row}
+        if "n_clusters" in row and row.get("value") is not None:
+            n = numbers.choice((20, 20, 19, 1))
+            row |= {"n": n, "n_failed": 20 - n, "skewness": numbers.choice((0.1, -3.0))}
+            row["n_clusters"] = 9 if row["dataset"] == DATASETS[1] else None
+        if fate == 1 and kind != "coverage":
+            row |= dict.fromkeys(NUMBERS & row.keys()) | {"n": 0, "n_failed": 20}
+            row |= {"status": FAILURE} if "status" in row else {}
+            row |= {"text": WHY[kind]} if kind in WHY else {}
+        if row.get("other") == "best_changes":
+            row["text"] = numbers.choice(("", "mine, saliency"))
+        if fate:
+            kept.append({name: row[name] for name in SCHEMAS[kind].names})
+    return with_ranks(kept) if kind in ("statistics", "ranks") else kept
+
+
+def with_ranks(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return rows of results with the ranks of their values, and the best method."""
+    frame = pd.DataFrame(rows)
+    lowest = frame["metric"].map(lambda name: METRICS[name].best == "lowest")
+    values = frame["value"].where(lowest, -frame["value"])
+    groups = values.groupby([frame[key].fillna("") for key in KEYS if key != "method"])
+    ranks = groups.rank()
+    best = frame["method"].loc[groups.transform("idxmin").fillna(0).astype(int)].to_numpy()
+    frame = frame.assign(rank=ranks, best=np.where(ranks.notna(), best, ""))
+    frame["p_adjusted"] = frame["p_adjusted"].where(frame["method"] != frame["best"])
+    return frame.astype(object).where(frame.notna(), None).to_dict("records")
 
 
 def plain(kind: str, column: pa.Field, number: float) -> Any:
@@ -320,6 +399,8 @@ def write_results(folder: Path, displays: Iterable[Display], case: Case) -> dict
                 rows = rows_of(kind, case, values[kind])
                 if "{dataset}" in pattern:
                     rows = [row | {"dataset": dataset} for row in rows]
+                if "{model}" in pattern:
+                    rows = [row for row in rows if row["model"] == CELL["model"]]
             else:
                 rows = samples_of(kind, case, method in case.failed, random.Random(path))
             write_rows(folder / path, kind, rows, {})

@@ -33,7 +33,8 @@ def table(view: View) -> Table:
 
     def share(number: Number) -> Entry:
         keys = {key: getattr(number, key) for key in ("metric", "dataset", "method")}
-        part = number.value / total.number(keys).value
+        whole = total.number(keys).value
+        part = number.value / whole if whole else np.nan
         return Entry("<0.01" if 0 < part < 0.005 else number_text(part, 2))
 
     grid = [Column("Deviation", {"part": "total"}, deviation), *columns("part", SOURCES, share)]
