@@ -7,7 +7,6 @@ from pisoft.statistics.metric_agreement import RANKING_METRICS
 METHODS = {"random": "Random", "attention": "Attention", "mine": "$ Mine_{ <b>"}
 DATASETS = {"sst2": "SST2", "imdb": "IMDb"}
 NS, NC, DELETION, INSERTION = "auc_pi_soft_ns", "auc_pi_soft_nc", "deletion_auc", "insertion_auc"
-LABELS = {"models": {"llama": "Llama"}, "datasets": DATASETS, "methods": METHODS}
 CELL = {"model": "llama"}
 VALUES = {
     ("random", "attention", "sst2"): (0.2, 0.1),

@@ -2,14 +2,7 @@
 
 from __future__ import annotations
 
-import pandas as pd
-
-from helpers.estimated_results import view
-from pisoft.statistics.layer_study import depth_statistics
 from pisoft.statistics.metrics import AUC_METRICS
-from pisoft.statistics.results import summary_table
-
-DATASETS = {"sst2": "SST2", "imdb": "IMDb"}
 
 
 def study_rows(values, *, fixed=2, weights="loosened", dataset="sst2", candidates=(1, 2, 4)):
@@ -61,10 +54,3 @@ def without_number_of_layers():
     """Return rows whose fixed depth is all layers of a model that has an unknown number of them."""
     rows = study_rows(DISAGREEING, fixed=4, candidates=(1, 2))
     return [{**row, "depth": None if row["depth"] == 4 else row["depth"]} for row in rows]
-
-
-def study_view(rows, **cell):
-    """Return a view of the study's numbers."""
-    numbers = summary_table("depths", [depth_statistics(pd.DataFrame(rows))]).to_pandas()
-    cell = {"protocol": "dynamic", "model": "llama"} | cell
-    return view({"depths": numbers}, cell, datasets=DATASETS)

@@ -28,14 +28,6 @@ def statistics_row(metric: str, dataset: str, method: str, value: float | None, 
     return result_row("statistics", value, metric=metric, dataset=dataset, method=method, **more)
 
 
-def ranked_rows(metric: str, ranks: Mapping[str, float | None], dataset: str = "average") -> Rows:
-    """Return rows of `statistics`: methods with their ranks."""
-    return [
-        statistics_row(metric, dataset, method, None if rank is None else 1 - rank / 100, rank=rank)
-        for method, rank in ranks.items()
-    ]
-
-
 def rank_rows(metric: str, ranks: Mapping[str, float | None]) -> Rows:
     """Return rows of `ranks`, the intervals one rank to each side."""
     rows = []

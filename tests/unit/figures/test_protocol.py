@@ -3,7 +3,6 @@
 import numpy as np
 import pandas as pd
 import pytest
-from matplotlib.colors import to_hex
 
 from helpers import explained_rows
 from helpers.views import view_of
@@ -16,7 +15,6 @@ from pisoft.figures.protocol import (
     retaining_shares,
     shown_methods,
 )
-from pisoft.figures.style import line_styles
 from pisoft.statistics.reading import load_rows
 from pisoft.statistics.scores import read_scores
 from pisoft.statistics.soft import summarise
@@ -100,15 +98,6 @@ def draw(shares, example, files, methods=METHODS):
     return figure
 
 
-def points(panel):
-    """Return the position of each single marker, by its colour."""
-    return {
-        to_hex(line.get_color()): tuple(line.get_xydata()[0])
-        for line in panel.get_lines()
-        if len(line.get_xydata()) == 1 and line.get_marker() not in ("|", "None")
-    }
-
-
 def test_shares_are_the_means_of_each_sample_s_scores(shares):
     found = shares.set_index("method", append=True).swaplevel()["share"]
     for method, sample in found.index:
@@ -144,50 +133,6 @@ def test_the_example_is_the_first_step_that_all_shown_methods_have(files):
     alphas["failing"] = read_alphas(files["soft"][-1], 0.35)
     assert alphas["failing"] == {}
     assert calibrated(read_scores(*read), alphas, 1e-6) is None
-
-
-def test_panels_show_means_scores_and_points(shares, example, files):
-    figure = draw(shares, example, files)
-    assert figure._suptitle.get_text() == (
-        "Uncalibrated, methods keep 14 to 80 % of the tokens\n"
-        "Llama · SST-2 · sample of panel (b): a"
-    )
-    first, last, before, after = figure.axes
-    styles = line_styles(METHODS)
-    means = {method: np.mean([scores_of(method, s).mean() for s in TOKENS]) for method in POWERS}
-    means["saliency"] = scores_of("saliency", "b").mean()
-    rows = dict(zip(METHODS, range(len(METHODS))[::-1], strict=True))
-    found = points(first)
-    assert len(found) == 5
-    for method, mean in means.items():
-        assert found[styles[method].colour.lower()] == pytest.approx((mean, rows[method]), rel=1e-5)
-    assert [text.get_text() for text in first.texts] == ["no value"]
-    assert first.texts[0].get_position()[1] == rows["failing"]
-    assert first.get_title().endswith("n = 1\N{EN DASH}2")
-
-    for panel, scores in ((before, example.before), (after, example.after)):
-        lines = {line.get_color(): line for line in panel.get_lines() if len(line.get_xdata()) > 2}
-        assert set(lines) == {styles[method].colour for method in scores}
-        for method, values in scores.items():
-            drawn = lines[styles[method].colour].get_ydata()
-            assert drawn.tolist() == sorted(values, reverse=True)
-
-    original = points(last)
-    for method in ("attention", "mine", "random", "dense"):
-        found = original[styles[method].colour.lower()]
-        assert found == pytest.approx((means[method], 0.25 / 0.5), rel=1e-5)
-    curves = {line.get_color(): line for line in last.get_lines() if len(line.get_xdata()) > 1}
-    assert curves[styles["mine"].colour].get_xydata().tolist() == [[pi, 0.5] for pi in GRID]
-    assert last.get_ylabel() == "π-Soft-NC ↑"
-
-
-def test_the_legend_gives_mean_and_alpha_of_every_shown_method(shares, example, files):
-    texts = [text.get_text() for text in draw(shares, example, files).legends[0].get_texts()]
-    alpha = example.alpha["mine"]
-    assert texts[1] == f"$ Mine_{{ <b>: mean {scores_of('mine', 'a').mean():.2f}, α = {alpha:.2g}"
-    assert [text.split(":")[0] for text in texts] == [
-        "Attention", "$ Mine_{ <b>", "Random", "Dense", "original Soft-NC (α = 1)",
-    ]  # fmt: skip
 
 
 def test_methods_with_identical_scores_are_both_shown(files):

@@ -7,11 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
-from matplotlib.colors import to_hex
 
 from helpers import explained_rows
 from pisoft.config.evaluation import ScoreSettings
-from pisoft.figures.style import line_styles, save_figure
+from pisoft.figures.style import save_figure
 from pisoft.figures.tokens import (
     MOST_LINES,
     NO_GLYPH,
@@ -44,15 +43,6 @@ def example(texts=TEXTS, top=None, evidence=None, missing=None, positions=None):
         top={m: np.isin(np.arange(len(texts)), places) for m, places in (top or {}).items()},
         missing=missing or {},
     )
-
-
-def bars(figure):
-    """Return the bars' ends and rows, by colour."""
-    found = {}
-    for patch in figure.axes[0].patches:
-        ends = (patch.get_x(), patch.get_x() + patch.get_width())
-        found.setdefault(to_hex(patch.get_facecolor()), []).append((*ends, patch.get_y()))
-    return found
 
 
 def words(figure):
@@ -178,40 +168,14 @@ def test_without_evidence_the_key_sentence_is_the_densest_of_those_long_enough()
 # Figure -------------------------------------------------------------------------------------------
 
 
-def test_bars_stand_over_top_tokens_in_the_method_s_row_and_colour():
-    figure = draw(example(top={"random": [2], "saliency": [2, 7], "mine": [9]}))
-    found, places = bars(figure), words(figure)
-    styles = line_styles(METHODS)
-    colours = {method: styles[method].colour.lower() for method in METHODS}
-    assert set(found) == set(colours.values())
-    lefts = {method: [bar[0] for bar in found[colours[method]]] for method in METHODS}
-    assert lefts["random"] == pytest.approx([places["fine"]])
-    assert lefts["saliency"] == pytest.approx([places["fine"], places["awful"]])
-    assert lefts["mine"] == pytest.approx([places["!"]])
-    rows = [{bar[2] for bar in found[colours[method]]} for method in METHODS]
-    assert [len(row) for row in rows] == [1, 1, 1]
-    heights = [row.pop() for row in rows]
-    assert heights == sorted(set(heights), reverse=True), "stacked in the order of the methods"
-
-
 def test_bars_are_as_wide_as_the_words_that_matplotlib_draws():
     figure = draw(example(top={"random": [7]}))
-    (((left, right, _),),) = bars(figure).values()
+    (bar,) = figure.axes[0].patches
+    left, right = bar.get_x(), bar.get_x() + bar.get_width()
     (text,) = (text for text in figure.axes[0].texts if text.get_text() == "awful")
     box = text.get_window_extent().transformed(figure.axes[0].transData.inverted())
     assert left == pytest.approx(box.x0, abs=1)
     assert right == pytest.approx(box.x1, abs=1)
-
-
-def test_evidence_is_underlined_and_explained_only_where_it_is_known():
-    figure = draw(example(evidence=[7, 8]))
-    places = words(figure)
-    lefts = [line.get_xdata()[0] for line in figure.axes[0].lines]
-    assert lefts == pytest.approx([places["awful"], places["end"]])
-    assert "Llama · SST-2 · underlined: evidence" in words(figure)
-    without = draw(example())
-    assert not without.axes[0].lines
-    assert "Llama · SST-2" in words(without)
 
 
 def test_every_row_has_its_method_s_name_once_for_all_and_says_why_it_has_no_bars():

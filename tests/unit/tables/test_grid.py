@@ -2,7 +2,6 @@
 
 import pytest
 
-from helpers.estimated_results import view
 from helpers.result_rows import frame, statistics_row
 from pisoft.formatting import NOTHING
 from pisoft.tables.grid import (
@@ -11,7 +10,6 @@ from pisoft.tables.grid import (
     columns,
     each,
     general,
-    grid_table,
     metrics,
     p_value,
     plain,
@@ -45,17 +43,6 @@ def test_lines_are_ordered_by_rank_ties_as_given_and_without_a_value_last():
     )
     assert labels_of(results, BY_VALUE) == ["C", "D", "B", "A"]
     assert labels_of(results, None) == ["A", "B", "C", "D"]
-
-
-def test_without_ranks_the_highest_is_first():
-    results = results_of(row("a", 0.1), row("c", None), row("d", 0.3))
-    assert labels_of(results, BY_VALUE) == ["D", "A", "B", "C"]
-
-
-def test_a_sparse_grid_leaves_out_lines_without_any_number():
-    results = results_of(row("a", 0.1), row("c", None))
-    assert labels_of(results, None, sparse=True) == ["A", "C"]
-    assert labels_of(results, BY_VALUE, sparse=True) == ["A", "C"]
 
 
 def test_block_line_and_column_address_a_number_together():
@@ -108,15 +95,3 @@ def test_the_best_is_bold_and_others_have_the_sign_of_their_test():
 @pytest.mark.parametrize("show", [plain(3), with_interval, ranked, rank, general, p_value])
 def test_a_missing_number_is_a_dash(show):
     assert show(MISSING) == Entry(NOTHING)
-
-
-def test_a_table_has_headings_notes_and_its_numbers():
-    rows = frame([row("a", 0.1, p_value=0.5), row("b", 0.2)])
-    shown = view({"statistics": rows}, {"model": "llama"}, methods=METHODS)
-    results = shown.results("statistics")
-    table = grid_table(shown, results, [BY_VALUE], [], ["One.", None, "", "Two."])
-    assert (table.title, table.columns) == ("Llama", ("Value",))
-    assert table.notes == ("One.", "Two.")
-    numbers = ["value", "low", "high", "n", "n_failed", "p_value"]
-    assert list(table.values)[-7:] == ["method", *numbers]
-    assert table.values["method"].tolist() == ["a", "b"]
