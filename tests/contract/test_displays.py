@@ -30,7 +30,6 @@ PLAIN = "several"  # the result set that processes draw
 WITHOUT_N = ("tokens", "metric_agreement")  # single texts, a number of methods
 SCRIPT = {"tables": TABULATE, "figures": PLOT}
 PIXEL = 0.01  # inches
-GOLDEN = Path(__file__).parent / "golden"
 GOLDENS = {
     **dict.fromkeys((PLAIN, "uneven"), EVERY),
     "no random scores": [
@@ -155,7 +154,7 @@ def test_a_figure_says_what_and_how_many_samples_it_is_of_and_nothing_leaves_it(
 def test_it_shows_what_the_golden_says(case, files, room, name):
     text = {"tables": goldens.table_text, "figures": goldens.figure_text}[room]
     texts = [text(one) for one in made(room, name, case, files)]
-    goldens.compare("\n".join(texts), GOLDEN / case.replace(" ", "-") / room / f"{name}.txt")
+    goldens.compare("\n".join(texts), goldens.file(case, room, name))
 
 
 @needs_latex

@@ -1,4 +1,4 @@
-"""Tables and figures as lines of text, and their comparison with the stored text."""
+"""Tables, figures and pages as lines of text, and their comparison with the stored text."""
 
 from __future__ import annotations
 
@@ -16,11 +16,19 @@ from matplotlib.axes import Axes
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 
+from pisoft.pages.page import Page
 from pisoft.tables.layout import Table
 from pisoft.tables.writer import render_html
 
+GOLDEN = Path(__file__).parents[1] / "contract/golden"
 RENEW = "RENEW_GOLDENS"  # an environment variable
+SHOWN_ATTRIBUTE = r'(?:href|aria-label|style|<li class)="([^"]+)"'
 MARKS = {"<b>": "*", "</b>": "*", "</th>": " | ", "</td>": " | ", "<small>": " "}
+
+
+def file(case: str, *place: str) -> Path:
+    """Return the golden file of a result set at a place."""
+    return GOLDEN.joinpath(case.replace(" ", "-"), *place).with_suffix(".txt")
 
 
 def compare(text: str, golden: Path) -> None:
@@ -44,12 +52,31 @@ def compare(text: str, golden: Path) -> None:
 def table_text(table: Table) -> str:
     """Return the text of a table's HTML, its best entries between stars, and its CSV's columns."""
     page = render_html("table.html.jinja", table=table, warning="", families=False, pages={})
+    return "\n".join([*_shown(page), "", f"CSV: {', '.join(table.values)}", ""])
+
+
+def page_text(page: Page) -> str:
+    """Return the text of a page's HTML, with addresses, spoken names, and places in percent."""
+    return "\n".join([*_shown(render_html("page.html.jinja", page=page), SHOWN_ATTRIBUTE), ""])
+
+
+def _shown(page: str, attribute: str = "(?!)") -> list[str]:
+    """Return the lines of an HTML page's text; attributes that match stand between brackets."""
     body = page[page.index("<h1>") : page.index("</main>")]
     for tag, mark in MARKS.items():
         body = body.replace(tag, mark)
-    lines = html.unescape(re.sub(r"<[^>]*>", "", body)).splitlines()
-    shown = [line.strip(" |") for line in lines if line.strip()]
-    return "\n".join([*shown, "", f"CSV: {', '.join(table.values)}", ""])
+    tagless = re.sub(
+        r"<[^>]*>",
+        lambda tag: "".join(f"[{_short(value)}]" for value in re.findall(attribute, tag[0])),
+        body,
+    )
+    lines = html.unescape(tagless).splitlines()
+    return [line.strip(" |") for line in lines if line.strip(" |")]
+
+
+def _short(text: str) -> str:
+    """Return a text with 2 decimals at most."""
+    return re.sub(r"\d+\.\d{3,}", lambda number: f"{float(number[0]):.2f}", text)
 
 
 def figure_text(figure: Figure) -> str:
@@ -89,7 +116,9 @@ def _text(text: Any) -> str:
 
 
 def _legend(legend: Any) -> str:
-    return f"legend {legend.get_title().get_text()!r}: {[t.get_text() for t in legend.get_texts()]}"
+    bold = {text: "*" * (text.get_fontweight() == "bold") for text in legend.get_texts()}
+    texts = [f"{star}{text.get_text()}{star}" for text, star in bold.items()]
+    return f"legend {legend.get_title().get_text()!r}: {texts}"
 
 
 def _label(artist: Any) -> str:
