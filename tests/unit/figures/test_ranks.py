@@ -47,6 +47,9 @@ def test_names_of_thirteen_methods_do_not_overlap(together, apart):
         lines = panel.get_yticklabels() if panel.yaxis.get_visible() else []
         texts = [*panel.texts, *lines, *panel.get_xticklabels()]
         boxes = [text.get_window_extent() for text in texts if text.get_visible()]
+        for box in boxes:
+            assert min(box.x0, box.y0) >= -1
+            assert max(box.x1 - figure.bbox.x1, box.y1 - figure.bbox.y1) <= 1
         for one, other in itertools.combinations(boxes, 2):
             wide = min(one.x1, other.x1) - max(one.x0, other.x0)
             high = min(one.y1, other.y1) - max(one.y0, other.y0)

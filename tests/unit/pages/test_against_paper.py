@@ -4,6 +4,7 @@ import argparse
 import csv
 import itertools
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ import pyarrow as pa
 import pytest
 
 import compare_with_paper
+from helpers import goldens
 from helpers.latex import needs_latex, typeset
 from pisoft.attribution import load_method
 from pisoft.config.jobs.pages import PublishedJob
@@ -26,7 +28,7 @@ from pisoft.statistics.against_paper import (
     leaky_statistics,
     published_robustness,
 )
-from pisoft.statistics.published import METHODS, MODELS, load_published
+from pisoft.statistics.published import load_published
 from pisoft.statistics.published_settings import (
     NO_NUMBER,
     SETTINGS,
@@ -297,119 +299,44 @@ def page_of(published, cells, settings, explorer=""):
     )
 
 
-def words_of(page):
-    return "\n".join(paragraph for section in page.sections for paragraph in section.paragraphs)
-
-
-def test_what_is_not_the_paper_s_is_named_and_not_compared(published):
-    settings = slice_of("paper", layer_study=None, restrictions={},
-        models=[LLAMA, "demo-llama"], datasets=["imdb", "demo-sentiment", "demo-why"],
-    )  # fmt: skip
-    page = page_of(published, compared(published, []), settings)
-    words = words_of(page)
-    assert words.startswith("Compared are this run's numbers of Llama-3.1-8B-Instruct on the")
-    assert "Other models: Tiny Llama (demo-llama: trained by the workflow). The paper's" in words
-    assert "Demo why (demo-why: records made by the workflow). The paper's are IMDb" in words
-    tables = [table.title for section in page.sections for table in section.tables]
-    assert not [title for title in tables if "Mistral" in title and "published means" not in title]
-    assert len([title for title in tables if title.startswith("Ranks of the published means")]) == 7
-    assert "In 11 of 14 orders" in words
-    assert "without WikiBio: τ = \N{MINUS SIGN}0.20." in words
-    assert "Grad-ELLM, AUC π-Soft-NS ↑, Llama-3.1-8B-Instruct · fixed routing (0.566 is" in words
-
-
-def test_numbers_lead_to_the_scores_of_their_model_and_dataset(published):
-    cells = compared(published, *statistics_rows(published))
-    settings = slice_of("paper", datasets=["imdb"])
-    tables = [
-        table
-        for section in page_of(published, cells, settings, "../explorer.html").sections
-        for table in section.tables
-    ]
-    for table in tables:
-        for name in () if "published means" in table.title else settings.models:
-            if MODELS[name] in table.title:
-                address = f"../explorer.html#model={name}&dataset=imdb"
-                assert table.links == {MODELS[name]: {"IMDb": address}}
-    assert [*tables[0].links] == [MODELS[name] for name in MODELS if name in settings.models]
-
-
-def test_settings_unlike_the_papers_are_named_and_others_are_not(published):
-    cells = compared(published, *statistics_rows(published))
-    same = slice_of("paper")
-    words = words_of(page_of(published, cells, same))
-    assert "Settings that the paper states are the same here." in words
-    assert "as in config/paper.yaml: prompts.max_tokens: null; generation.max_new_tok" in words
-    assert "generation.max_new_tokens: 50; evaluation.scope: content" in words
-    assert f"{LLAMA}.dtype: bfloat16" in words
-    unlike = slice_of("paper",
-        evaluation={
+FEW = ("random", "deeplift", "saliency", "reagent", "grad_ellm")
+SHOWN = {
+    "paper": {"models": [LLAMA], "datasets": ["imdb", "sst2", "tellmewhy"]},
+    "other_settings": {
+        "models": [LLAMA, "demo-llama"],
+        "datasets": ["imdb", "demo-sentiment", "demo-why"],
+        "evaluation": {
             "preset": "efficient", "pi_grid": [0.1, 0.5], "clamp": "none", "operator": "mean",
         },
-        ranking={"steps": 5},
-    )  # fmt: skip
-    words = words_of(page_of(published, cells, unlike))
-    assert "evaluation.draws: 1 (paper: 15, §Faithfulness Metrics)" in words
-    assert "evaluation.sampler: latin (paper: iid, Eq. 1)" in words
-    assert "evaluation.pi_grid: 0.1, …, 0.5 (2 values) (paper: 0.05, …, 0.95 (19" in words
-    assert "evaluation.step_scores: own (paper: aggregated, app:implementation)" in words
-    assert "evaluation.operator: mean (paper: zero, Eq. 1)" in words
-    assert "evaluation.clamp: none (paper: draw, Eq. 4)" in words
-    assert "ranking.steps: 5 (paper: 20, app:insertion/deletion)" in words
+        "ranking": {"steps": 5},
+    },
+}  # fmt: skip
 
 
-def test_counts_and_cells_are_those_of_the_comparison(published):
-    statistics, timings = statistics_rows(published, shift=0.002)
-    statistics = changed(
-        statistics, {"method": "deeplift", "dataset": "imdb", "protocol": "dynamic"},
-        value=0.9, low=0.8, high=0.95,
-    )  # fmt: skip
+@pytest.mark.parametrize("name", SHOWN)
+def test_it_shows_what_the_golden_says(published, name):
+    """Of a run in which DeepLIFT differs, some of Saliency failed, and ReAGent is missing."""
+    few = published[published["method"].isin(FEW)]
+    statistics, timings = statistics_rows(few, shift=0.002)
     statistics = without(statistics, method="reagent")
-    cells = compared(published, statistics, timings)
-    page = page_of(published, cells, slice_of("paper"))
-    _, counts, single, *_ = page.sections
-    outcomes = cells[cells["model"] == LLAMA]["outcome"].value_counts()
-    judged = outcomes["inside"] + outcomes["outside"]
-    assert counts.paragraphs[0].startswith(f"{outcomes['inside']} of {judged} published numbers")
-    assert f"{outcomes['not run']} have no number here" in counts.paragraphs[0]
-    assert "8 are times" in counts.paragraphs[0]
-    assert next(block.title for block in counts.tables[0].blocks) == "Llama-3.1-8B-Instruct"
-    assert counts.tables[0].columns[4:] == (
-        "τ IMDb", "τ SST-2", "τ BoolQ (ERASER)", "τ TellMeWhy", "τ WikiBio", "τ Average",
-    )  # fmt: skip
-    first = single.tables[0]
-    assert first.title == "AUC π-Soft-NS ↑ · Llama-3.1-8B-Instruct · dynamic routing"
-    assert first.columns == ("Paper", "This run", "Run minus paper", "Paper's number", "n (failed)")
-    rows = {row.label: row.entries for row in first.blocks[0].rows}
-    entries = rows["DeepLIFT"]
-    assert [entry.text for entry in entries] == ["0.574", "0.900", "+0.326", "outside", "50 (1)"]
-    assert entries[1].interval == "[.800, .950]"
-    assert not any(entry.strong for entry in entries), "bold is the best of something"
-    assert [entry.text for entry in rows["ReAGent"]] == ["0.559", "–", "–", "not run", "–"]
-    assert rows["ReAGent"][1].interval is None
-    retained = next(table for table in single.tables if table.title.startswith("E[R]"))
-    assert [entry.text for entry in retained.blocks[0].rows[0].entries[:2]] == ["17", "17.0"]
-
-
-def test_robustness_tables_mark_another_best(published):
-    settings = slice_of("paper")
-    page = page_of(published, compared(published, []), settings)
-    *_, robustness, _ = page.sections
-    _, nc = robustness.tables[0].blocks
-    assert robustness.tables[0].columns == (
-        "All", "Without IMDb", "Without SST-2", "Without BoolQ (ERASER)", "Without TellMeWhy",
-        "Without WikiBio",
-    )  # fmt: skip
-    rows = {row.label: row.entries for row in nc.rows}
-    assert next(iter(rows)) == "Grad-ELLM", "the best on all datasets comes first"
-    assert list(rows)[-1] == "Kendall's τ"
-    assert [entry.text for entry in rows["Kendall's τ"]][:4:3] == ["1.00", "0.17"]
-    best = [[name for name, own in rows.items() if own[column].strong] for column in (0, 3)]
-    assert best == [["Grad-ELLM"], ["Value Zeroing"]]
-    without_imdb = {name: own[1].text for name, own in rows.items()}
-    assert [without_imdb[label] for label in METHODS.values() if label in rows] == [
-        "7.5", "2", "4", "5", "6", "3", "7.5", "9", "1"
-    ]  # fmt: skip
+    for selection, values in (
+        ({"method": "deeplift", "dataset": "imdb"}, {"value": 0.9, "low": 0.8, "high": 0.95}),
+        (
+            {"method": "saliency", "dataset": "sst2"},
+            {"value": None, "low": None, "high": None, "n": 0, "n_failed": 51},
+        ),
+        ({"method": "random", "dataset": "imdb"}, {"low": None, "high": None, "n": 1}),
+    ):
+        statistics = changed(statistics, selection, **values)
+    of_grad_ellm = [row for row in statistics if row["method"] == "grad_ellm"]
+    statistics += [{**row, "method": "grad_ellm_selected"} for row in of_grad_ellm]
+    settings = slice_of("paper", layer_study=None, restrictions={}, **SHOWN[name])
+    other = {key: getattr(settings, key) for key in ("other_models", "other_datasets")}
+    cells = compared(few, statistics, timings, unlike=differences(settings), **other)
+    page = page_of(few, cells, settings, "../explorer.html")
+    if name != "paper":
+        page = replace(page, sections=page.sections[:2])
+    goldens.compare(goldens.page_text(page), goldens.file("published", "pages", name))
 
 
 # Files ----------------------------------------------------------------------------------------
