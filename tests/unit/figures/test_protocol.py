@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from helpers import explained_rows
-from helpers.views import view_of
+from helpers.estimated_results import view
 from pisoft.config.evaluation import ScoreSettings
 from pisoft.figures.protocol import (
     Calibrated,
@@ -93,7 +93,7 @@ def example(files, shares):
 
 def draw(shares, example, files, methods=METHODS):
     curves = Results(load_rows(files["curves"], "curves"), methods, {})
-    figure = plot_protocol(view_of(LABELS, CELL), shares, example, curves, 0.35)
+    figure = plot_protocol(view({}, CELL, **LABELS), shares, example, curves, 0.35)
     figure.draw_without_rendering()
     return figure
 

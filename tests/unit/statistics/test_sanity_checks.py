@@ -6,7 +6,8 @@ import pytest
 from scipy.stats import spearmanr
 
 from helpers import explained_rows, script_runs
-from helpers.views import view_of
+from helpers.estimated_results import view
+from helpers.views import results
 from pisoft.figures.sanity_checks import plot
 from pisoft.statistics.metrics import AVERAGE
 from pisoft.statistics.sanity_checks import input_similarities, similarities, stretched
@@ -161,7 +162,7 @@ LABELS = {
 
 
 def test_the_table_names_the_methods_whose_scores_do_not_change(tmp_path):
-    made = table(view_of(LABELS, CELL, sanity_checks=ROWS))
+    made = table(view({"sanity_checks": results("sanity_checks", ROWS)}, CELL, **LABELS))
     assert made.columns == ("Last layer", "Last 4 layers", "Shuffled labels", "Another input")
     for condition, names in (
         ("with 4 layers reinitialised, and so do not depend on what these have learnt", "Same"),
@@ -172,7 +173,8 @@ def test_the_table_names_the_methods_whose_scores_do_not_change(tmp_path):
 
 
 def test_without_shuffled_labels_there_is_no_column_and_no_point_of_them(tmp_path):
-    shown = view_of(LABELS, CELL, sanity_checks=[row for row in ROWS if row["part"] != "labels"])
+    rows = results("sanity_checks", [row for row in ROWS if row["part"] != "labels"])
+    shown = view({"sanity_checks": rows}, CELL, **LABELS)
     made = table(shown)
     assert "huffled" not in " ".join((*made.columns, *made.notes))
     labels = [panel.get_xlabel() for panel in plot(shown).axes]

@@ -8,6 +8,7 @@ from html.parser import HTMLParser
 import pandas as pd
 import pytest
 
+from helpers import goldens
 from helpers.browser import check_accessible, chromium, visit
 from helpers.latex import needs_latex, typeset
 from helpers.soft_tables import MEANS, areas_of, sample_rows, written
@@ -92,40 +93,30 @@ def test_latex_specials_are_escaped(tmp_path):
     assert "second note" in text
 
 
-def test_latex_shows_ranks_the_best_in_bold_ties_by_a_sign_and_intervals(tmp_path):
-    _, path, _ = written(areas_of(sample_rows(MEANS)), tmp_path)
-    text = path.read_text(encoding="utf-8")
-    tie = r"\,$\approx$"  # of 3 samples
-    assert r"Method & Rank & SST2 & IMDb & Average \\" in text
-    assert rf"Mine & 1 & \textbf{{0.900}} & 0.100{tie} & \textbf{{0.500}} \\" in text
-    assert rf"Attention & 2 & 0.400{tie} & \textbf{{0.500}} & 0.450 \\" in text
-    assert text.count(r"{\tiny {[}.") == 2 * 3 * 3  # an interval below every number
+def single(columns, *blocks, **more):
+    """A table with a note."""
+    return Table("Title", "Row", columns, blocks, ("A note.",), pd.DataFrame(), **more)
 
 
-def test_latex_is_a_float_of_each_part_that_fits_a_page_the_notes_below_the_last(tmp_path):
-    long = Block("Long", tuple(Row(f"row {n}", (Entry("1", interval="[0]"),)) for n in range(15)))
-    table = Table("Title", "Row", ("Value",), (long, long), ("The note.",), pd.DataFrame())
-    first, second = written(table, tmp_path)[1].read_text().split(r"\end{\pisoftfloat}")[:2]
-    assert r"\caption{Title}" in first
-    assert r"\caption{Title (continued)}" in second
-    assert "The note." not in first
-    assert "The note." in second
-    for part in (first, second):
-        assert part.count("row 14 & 1") == 1
-        assert part.count("{[}0{]}") == 15
+LONG = Block("Long", tuple(Row(f"row {n}", (Entry("1", interval="[0]"),)) for n in range(15)))
+WIDE = tuple(f"c{place}" for place in range(25))
+LATEX = {
+    "ranked": lambda: areas_of(sample_rows(MEANS)),
+    "hostile": hostile_table,
+    "longer_than_a_page": lambda: single(("Value",), LONG, LONG),
+    "wider_than_a_page": lambda: single(WIDE, Block("", (Row("A label", (*map(Entry, WIDE),)),))),
+    "spanned": lambda: single(
+        tuple("wxyz"),
+        Block("", (Row("A label", (*map(Entry, "1234"),)),)),
+        spanners=(("One", 1), ("Three of them all", 3)),
+    ),
+}
 
 
-def test_columns_that_no_page_holds_go_on_in_another_table(tmp_path):
-    columns = tuple(f"c{place}" for place in range(25))
-    row = Row("A label", tuple(Entry(f"n{place}") for place in range(25)))
-    table = Table("Title", "Row", columns, (Block("", (row,)),), ("A note.",), pd.DataFrame())
-    first, second = written(table, tmp_path)[1].read_text().split(r"\end{\pisoftfloat}")[:2]
-    for part, places in ((first, range(13)), (second, range(13, 25))):
-        for letter, start in (("c", "Row"), ("n", "A label")):
-            assert " & ".join([start, *(f"{letter}{place}" for place in places)]) + r" \\" in part
-    assert r"\caption{Title (continued)}" in second
-    assert "A note." not in first
-    assert "A note." in second
+@pytest.mark.parametrize("name", LATEX)
+def test_latex_is_the_golden_one(name, tmp_path):
+    text = written(LATEX[name](), tmp_path)[1].read_text(encoding="utf-8")
+    goldens.compare(text, goldens.file("latex", name))
 
 
 @needs_latex
@@ -137,15 +128,6 @@ def test_a_table_takes_both_columns_only_where_it_does_not_fit_one(tmp_path):
         _, tex, _ = written(table, tmp_path)
         tex.write_text(tex.read_text() + r"\typeout{<\pisoftfloat>}")
         assert f"<{environment}>" in typeset(tex)
-
-
-def test_latex_headings_over_columns_span_them(tmp_path):
-    row = Row("a", tuple(Entry(text) for text in "1234"))
-    table = Table("T", "Row", ("w", "x", "y", "z"), (Block("", (row,)),), (), pd.DataFrame(),
-                  (("One", 1), ("Three of them all", 3)))  # fmt: skip
-    text = written(table, tmp_path)[1].read_text()
-    assert r" & \multicolumn{1}{c}{One} & \multicolumn{3}{c}{\begin{tabular}[b]{@{}c@{}}" in text
-    assert r"\cmidrule(lr){2-2}\cmidrule(lr){3-5}" in text
 
 
 class Page(HTMLParser):
