@@ -325,6 +325,7 @@ def uneven(kind: str, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
             row |= dict.fromkeys(NUMBERS & row.keys()) | {"n": 0, "n_failed": 20}
             row |= {"status": FAILURE} if "status" in row else {}
             row |= {"text": WHY[kind]} if kind in WHY else {}
+        row |= {"rank": None, "best": ""} if "rank" in row else {}
         if row.get("other") == "best_changes":
             row["text"] = numbers.choice(("", "mine, saliency"))
         if fate:
