@@ -43,20 +43,6 @@ def rank_rows(metric: str, ranks: Mapping[str, float | None]) -> Rows:
     return rows
 
 
-def left_out_rows(metric: str, ranks: Mapping[str, Mapping[str, float | None]]) -> Rows:
-    """Return rows of `ranks` without a dataset: `ranks` = {dataset left out: {method: rank}}."""
-    return [
-        result_row(
-            "ranks",
-            None if rank is None else 1 - rank / 100,
-            **{"metric": metric, "dataset": "average", "method": method},
-            **{"part": "without", "other": dataset, "rank": rank},
-        )
-        for dataset, by_method in ranks.items()
-        for method, rank in by_method.items()
-    ]
-
-
 def comparison_rows(
     metric: str, methods: Iterable[str], together: Iterable[Iterable[str]] = ()
 ) -> Rows:

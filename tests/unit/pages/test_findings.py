@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from helpers.result_rows import frame, left_out_rows, result_row, statistics_row
+from helpers.result_rows import frame, result_row, statistics_row
 from pisoft.config.jobs.displays import LabelSettings
 from pisoft.pages.findings import (
     NC,
@@ -103,7 +103,10 @@ def numbers_of(
         "density_correlations": density,
         "advantage": advantage,
         "permutation_baseline": baseline if permuted else [],
-        "ranks": left_out_rows(NS, {"": dict.fromkeys(order, 1.0)}),
+        "ranks": [
+            result_row("ranks", 0.9, metric=NS, method=method, part="without", rank=1.0, **average)
+            for method in order
+        ],
     }
     labels = LabelSettings(
         models={"llama": "Llama"}, datasets={}, methods=METHODS | {ALL_LAYERS: "Grad"}
