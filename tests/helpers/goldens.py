@@ -23,6 +23,7 @@ from pisoft.tables.writer import render_html
 GOLDEN = Path(__file__).parents[1] / "contract/golden"
 RENEW = "RENEW_GOLDENS"  # an environment variable
 SHOWN_ATTRIBUTE = r'(?:href|aria-label|style|<li class)="([^"]+)"'
+COLOUR_BAR = 100  # values, all of them alike; a heat map has fewer rows
 MARKS = {"<b>": "*", "</b>": "*", "</th>": " | ", "</td>": " | ", "<small>": " "}
 
 
@@ -101,7 +102,8 @@ def _panel(panel: Axes) -> Iterator[str]:
         colours = sorted({to_hex(colour) for colour in drawn.get_facecolor()})[:12]
         data = [drawn.get_offsets(), *(path.vertices for path in drawn.get_paths())]
         values = drawn.get_array()
-        shapes = [_numbers(one) for one in (data[:8] if values is None else [values])]
+        data = data if values is None else values if len(values) > COLOUR_BAR else [values]
+        shapes = [_numbers(one) for one in data[:8]]
         yield f"{type(drawn).__name__}{_label(drawn)} {colours}: {' '.join(shapes)}"
     for patch in panel.patches:
         corners = _numbers(patch.get_path().transformed(patch.get_patch_transform()).vertices)
