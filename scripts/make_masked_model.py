@@ -20,7 +20,9 @@ def main(arguments: argparse.Namespace) -> None:
     texts = [
         text
         for task in settings.tasks
-        for record in make_records(task.generator, source.records, task.evaluation_seed + SEED)
+        for record in make_records(
+            task.generator, source.records, task.evaluation_seed + SEED, task.haystack
+        )
         for text in record["fields"].values()
     ]
     make_masked_model(arguments.output_folder, source, texts, json.loads(arguments.settings))

@@ -43,7 +43,9 @@ def dialogues(tasks: tuple[TrainingTask, ...], count: int, seed: int) -> list[Di
             group=task.dataset,
         )
         for task in tasks
-        for record in make_records(task.generator, count, task.evaluation_seed + seed)
+        for record in make_records(
+            task.generator, count, task.evaluation_seed + seed, task.haystack
+        )
     ]
 
 

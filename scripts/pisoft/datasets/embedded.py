@@ -1,18 +1,28 @@
 """Embedded datasets whose evidence is planted: the words that decide each answer are known.
 
-Two tasks, both in words of our own making:
+Four tasks, all in words of our own making:
 
 - ``sentiment``: a short review; only its opinion words, all of one polarity, decide the label.
 - ``why``: three persons and three reasons; the question asks for the reason of one of them, and
   the answer repeats that reason word for word.
+- ``needle``: a text as long as asked, in which one statement says which colour a person picked,
+  among statements of what others did with other colours (distractors) and neutral sentences.
+- ``conflict``: the same with two persons who picked different colours; the answer tells which
+  statement was used.
 
-A record depends on its task, the seed and its own index alone, so a dataset can grow without
-changing the records it already has.
+The evidence of a statement is "picked" and its colour. For each such statement, a record has a
+counterfactual: the same text with another colour there, which the text has nowhere else.
+
+A record depends on its task and options, the seed and its own index alone, so a dataset can grow
+without changing the records it already has.
 """
 
+import re
 from collections.abc import Iterator, Sequence
 from random import Random
 from typing import Any
+
+from pisoft.config.datasets import Haystack
 
 OPINIONS = {
     "positive": (
@@ -121,19 +131,39 @@ ASIDES: tuple[str, ...] = (
 )
 PERSONS_PER_NARRATIVE = 3
 
+COLOURS = ("red", "blue", "green", "black", "white", "brown", "yellow", "orange")
+STATEMENT = "{name} {evidence}."
+EVIDENCE = "picked {colour}"
+# A distractor names a colour as well: only the verb tells it from a statement.
+OTHER_VERBS = ("wore", "sold", "washed", "painted", "lost", "carried", "wrapped", "stole")
 
-def make_records(task: str, count: int, seed: int) -> list[dict[str, Any]]:
+
+def make_records(
+    task: str, count: int, seed: int, haystack: Haystack | None = None
+) -> list[dict[str, Any]]:
     """Make the first ``count`` records of a task under a seed.
 
     Each record has ``record_id``, ``fields`` (text by field name), ``label`` or ``answer`` (the
     other is None) and ``evidence``: ``{"field", "start", "end"}`` with end-exclusive character
-    offsets into that field. Record ``i`` depends on ``task``, ``seed`` and ``i`` only.
+    offsets into that field. ``counterfactuals`` are a list of ``{"answer", "evidence", "fields"}``:
+    the label that a statement supports, the statement's evidence, and the texts with another
+    colour there; None for tasks without such statements. ``haystack`` is for those with them.
+    Record ``i`` depends on ``task``, ``seed``, ``haystack`` and ``i`` only.
     """
-    make_record = {"sentiment": _sentiment_record, "why": _why_record}[task]
-    return [
-        {"record_id": f"{task}-{index:06d}"} | make_record(index, Random(f"{task}/{seed}/{index}"))
-        for index in range(count)
-    ]
+
+    def make_record(index: int) -> dict[str, Any]:
+        generator = Random(f"{task}/{seed}/{index}")
+        if haystack is not None:
+            return _haystack_record(task, index, generator, haystack)
+        make = {"sentiment": _sentiment_record, "why": _why_record}[task]
+        return make(index, generator) | {"counterfactuals": None}
+
+    return [{"record_id": f"{task}-{i:06d}"} | make_record(i) for i in range(count)]
+
+
+def count_tokens(text: str) -> int:
+    """Return the number of words and punctuation marks, most of which are one token each."""
+    return len(re.findall(r"\w+|[^\w\s]", text))
 
 
 def _sentiment_record(index: int, generator: Random) -> dict[str, Any]:
@@ -180,6 +210,63 @@ def _why_record(index: int, generator: Random) -> dict[str, Any]:
         "answer": reason,
         "evidence": [{"field": "narrative", "start": start, "end": start + len(reason)}],
     }
+
+
+def _haystack_record(
+    task: str, index: int, generator: Random, haystack: Haystack
+) -> dict[str, Any]:
+    """State which colour was picked, once (needle) or twice (conflict); the label is the first.
+
+    Persons and colours are drawn before the filler, so that they are the same at every length.
+    """
+    depths = [haystack.depths[index // len(COLOURS) % len(haystack.depths)]]
+    if task == "conflict":
+        depths = sorted(generator.sample(haystack.depths, 2))
+    names = _shuffled(NAMES.split(), generator)
+    label = COLOURS[index % len(COLOURS)]
+    replacement, *others = generator.sample(
+        [colour for colour in COLOURS if colour != label], len(COLOURS) - 1
+    )
+    colours, remaining = [label, *others[: len(depths) - 1]], others[len(depths) - 1 :]
+    evidence = [EVIDENCE.format(colour=colour) for colour in colours]
+    planted = [STATEMENT.format(name=next(names), evidence=one) for one in evidence]
+    hay = [
+        f"{next(names)} {generator.choice(OTHER_VERBS)} {generator.choice(remaining)}."
+        for _ in range(haystack.distractors)
+    ]
+    hay += _filler(haystack.length - count_tokens(" ".join([*planted, *hay])), generator)
+    generator.shuffle(hay)
+
+    sentences = [*hay]
+    for depth, statement in reversed([*zip(depths, planted, strict=True)]):
+        sentences.insert(round(depth * len(hay)), statement)
+    text = " ".join(sentences)
+    counterfactuals = []
+    for colour, words in zip(colours, evidence, strict=True):
+        start = text.index(words)
+        end = start + len(words)
+        changed = text[:start] + EVIDENCE.format(colour=replacement) + text[end:]
+        spans = [{"field": "text", "start": start, "end": end}]
+        counterfactuals.append({"answer": colour, "evidence": spans, "fields": {"text": changed}})
+    return {
+        "fields": {"text": text},
+        "label": label,
+        "answer": None,
+        "evidence": [span for one in counterfactuals for span in one["evidence"]],
+        "counterfactuals": counterfactuals,
+    }
+
+
+def _filler(tokens: int, generator: Random) -> list[str]:
+    """Return neutral sentences until the next one would make them longer than so many tokens."""
+    sentences: list[str] = []
+    while True:
+        slots = {slot: generator.choice(words.split()) for slot, words in SLOT_WORDS.items()}
+        sentence = generator.choice(NEUTRAL_FRAMES).format(**slots)
+        tokens -= count_tokens(sentence)
+        if tokens < 0:
+            return sentences
+        sentences.append(sentence)
 
 
 def _shuffled(items: Sequence[str], generator: Random) -> Iterator[str]:

@@ -166,7 +166,7 @@ def _from_file(path: str, source: FileDataset) -> Source:
 
 def _made(source: EmbeddedDataset, count: int) -> Source:
     """Make the first records of an embedded dataset, with their evidence."""
-    generated = make_records(source.task, count, source.seed)
+    generated = make_records(source.task, count, source.seed, source.haystack)
     names = ("record_id", "label", "answer")  # besides the text fields
     records = [record["fields"] | {name: record[name] for name in names} for record in generated]
     evidence = [record["evidence"] for record in generated]

@@ -291,6 +291,33 @@ def test_a_restriction_of_a_model_that_is_not_selected_does_no_harm(load):
         ),
         ("datasets/reviews/messages/0/content", "hello", ["messages use no field of the record"]),
         ("datasets/reviews/truncate", "txet", ["truncate: 'txet'", "did you mean 'text'?"]),
+        # planted statements
+        *(
+            ("datasets/reviews/source", {"kind": "embedded", **source}, [f"reviews: source{says}"])
+            for source, says in (
+                ({"task": "needle"}, ": task 'needle' needs a `haystack`"),
+                ({"task": "why", "haystack": {}}, ": task 'why' takes no `haystack`"),
+                (
+                    {"task": "conflict", "haystack": {"depths": [0.5]}},
+                    ": haystack.depths: task 'conflict' needs 2 or more",
+                ),
+                (
+                    {"task": "needle", "haystack": {"length": 19}},
+                    ".haystack: length: 19 tokens have no room for two statements and 3 "
+                    "distractors; allowed are 20 and more",
+                ),
+                (
+                    {"task": "needle", "haystack": {"depths": [0, 0]}},
+                    ".haystack: depths: must differ, got [0.0, 0.0]",
+                ),
+            )
+        ),
+        (
+            "datasets/reviews",
+            CATALOGUE["datasets"]["made"]
+            | {"source": {"kind": "embedded", "task": "needle", "haystack": {}}},
+            ["reviews: task: planted statements need `classification`, not generation"],
+        ),
         # labels
         *(
             (f"{place}/label", text, [f"{place.split('/')[1]}: label: {says}"])

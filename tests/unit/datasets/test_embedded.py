@@ -8,10 +8,13 @@ from math import log
 
 import pytest
 
-from pisoft.datasets.embedded import OPINIONS, make_records
+from pisoft.config.datasets import Haystack
+from pisoft.datasets.embedded import COLOURS, NAMES, OPINIONS, count_tokens, make_records
 
 COUNT = 2000
 TASKS = ("sentiment", "why")
+STATEMENTS = {"needle": 1, "conflict": 2}
+LONGEST_SENTENCE = 11  # tokens of a neutral one
 WORDS = {label: set(words.split()) for label, words in OPINIONS.items()}
 
 
@@ -163,3 +166,117 @@ def test_later_words_of_an_answer_do_not_follow_from_its_first(narratives):
         sixth_words.setdefault(words[0], set()).add(words[5])
     assert len(sixth_words) >= 12
     assert all(len(words) >= 5 for words in sixth_words.values())
+
+
+# Statements in a haystack -----------------------------------------------------------------------
+
+
+def text_of(record, counterfactual=None):
+    """Return the text of a record, or of one of its counterfactuals."""
+    return (counterfactual or record)["fields"]["text"]
+
+
+def statements_of(text):
+    """Return the verb and the colour of every sentence of a person."""
+    return re.findall(rf"(?:{'|'.join(NAMES.split())}) (\w+) (\w+)\.", text)
+
+
+@pytest.mark.parametrize("task", STATEMENTS)
+def test_a_haystack_depends_on_task_seed_index_and_options_alone(task):
+    haystack = Haystack(length=128)
+    records = make_records(task, 40, 5, haystack)
+    assert make_records(task, 40, 5, haystack) == records
+    assert make_records(task, 25, 5, haystack) == records[:25]
+    assert make_records(task, 40, 6, haystack) != records
+    assert make_records(task, 40, 5, Haystack(length=129)) != records
+    assert len({text_of(record) for record in records}) == 40
+
+
+@pytest.mark.parametrize("task", STATEMENTS)
+@pytest.mark.parametrize("length", [32, 128, 513, 4096])
+def test_a_haystack_is_as_long_as_whole_sentences_allow(task, length):
+    for record in make_records(task, 10, 0, Haystack(length=length)):
+        for text in (record, *record["counterfactuals"]):
+            assert length - LONGEST_SENTENCE < count_tokens(text_of(text)) <= length
+
+
+@pytest.mark.parametrize("task", STATEMENTS)
+@pytest.mark.parametrize("distractors", [0, 3, 10])
+def test_evidence_is_exactly_verb_and_colour_of_each_statement(task, distractors):
+    for record in make_records(task, 200, 1, Haystack(length=128, distractors=distractors)):
+        stated = statements_of(text_of(record))
+        planted = [colour for verb, colour in stated if verb == "picked"]
+        assert len(planted) == STATEMENTS[task]
+        assert len(stated) == len(planted) + distractors
+        assert len(set(planted)) == len(planted)
+        assert not {colour for verb, colour in stated if verb != "picked"} & {*planted}
+        assert evidence_texts(record) == [f"picked {colour}" for colour in planted]
+        assert text_of(record).count("picked") == len(planted)
+        assert [one["answer"] for one in record["counterfactuals"]] == planted
+        assert record["label"] == planted[0]
+        for one, colour in zip(record["counterfactuals"], planted, strict=True):
+            assert evidence_texts(record | {"evidence": one["evidence"]}) == [f"picked {colour}"]
+
+
+@pytest.mark.parametrize("task", STATEMENTS)
+def test_a_counterfactual_differs_in_one_colour_that_the_text_has_nowhere_else(task):
+    for record in make_records(task, 200, 2, Haystack(length=96)):
+        words = re.split(r"\b", text_of(record))
+        for one in record["counterfactuals"]:
+            changed = zip(words, re.split(r"\b", text_of(one)), strict=True)
+            ((old, new),) = [pair for pair in changed if pair[0] != pair[1]]
+            assert old == one["answer"]
+            assert new in COLOURS
+            assert new not in words
+
+
+def test_no_other_words_are_names_of_persons_or_colours():
+    for record in make_records("needle", 40, 3, Haystack(length=512, distractors=0)):
+        words = re.findall(r"\w+", text_of(record))
+        assert sum(word in NAMES.split() for word in words) == 1
+        assert sum(word in COLOURS for word in words) == 1
+
+
+@pytest.mark.parametrize("depth", [0, 0.25, 0.5, 1])
+def test_a_needle_is_at_its_depth(depth):
+    for record in make_records("needle", 20, 4, Haystack(length=512, depths=(depth,))):
+        text, start = text_of(record), record["evidence"][0]["start"]
+        others = re.findall(r"\. |\.$", text)
+        before = text[:start].count(". ")
+        assert before == pytest.approx(depth * (len(others) - 1), abs=0.5)
+
+
+def test_every_colour_is_asked_for_at_every_depth():
+    depths = (0, 0.3, 1)
+    records = make_records("needle", 48, 5, Haystack(length=256, depths=depths))
+    asked = Counter()
+    for record in records:
+        place = record["evidence"][0]["start"] / len(text_of(record))
+        asked[record["label"], min(depths, key=lambda depth, at=place: abs(depth - at))] += 1
+    assert asked == {(colour, depth): 2 for colour in COLOURS for depth in depths}
+
+
+def test_statements_that_disagree_are_at_two_depths_in_turn():
+    records = make_records("conflict", 100, 6, Haystack(length=512, depths=(0, 0.5, 1)))
+    pairs = Counter(
+        tuple(
+            round(2 * one["evidence"][0]["start"] / len(text_of(record)))
+            for one in record["counterfactuals"]
+        )
+        for record in records
+    )
+    assert set(pairs) == {(0, 1), (0, 2), (1, 2)}
+    assert min(pairs.values()) > 15
+
+
+@pytest.mark.parametrize("task", STATEMENTS)
+def test_statements_and_distractors_are_the_same_at_every_length(task):
+    short, long = (make_records(task, 30, 7, Haystack(length=length)) for length in (64, 1024))
+    for one, other in zip(short, long, strict=True):
+        assert evidence_texts(one) == evidence_texts(other)
+        assert Counter(statements_of(text_of(one))) == Counter(statements_of(text_of(other)))
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_tasks_without_statements_have_no_counterfactuals(task):
+    assert make_records(task, 1, 0)[0]["counterfactuals"] is None

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 from pisoft.config.cells import SHUFFLED_LABELS
 from pisoft.config.datasets import (
+    Haystack,
     Labels,
     Message,
 )
@@ -23,6 +24,7 @@ class TrainingTask(JobSettings, of="datasets.{dataset}"):
 
     dataset: DatasetName
     generator: Annotated[str, At("datasets.{dataset}.source.task")]
+    haystack: Annotated[Haystack | None, At("datasets.{dataset}.source.haystack")] = None
     # Training must use other records.
     evaluation_seed: Annotated[int, At("datasets.{dataset}.source.seed")]
     messages: tuple[Message, ...]
