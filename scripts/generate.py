@@ -8,7 +8,12 @@ from functools import partial
 from pisoft.config.jobs.cells import GenerateJob
 from pisoft.models.batching import blocks
 from pisoft.models.device import token_budget
-from pisoft.models.generation import answers_of_block, classify, continue_greedily
+from pisoft.models.generation import (
+    answer_counterfactuals,
+    answers_of_block,
+    classify,
+    continue_greedily,
+)
 from pisoft.models.loading import load_model, model_facts
 from pisoft.models.repository import located
 from pisoft.models.tokenizer import load_tokenizer
@@ -42,7 +47,9 @@ def main(arguments: argparse.Namespace) -> None:
         for prompt in block:
             where = f"{arguments.prompts}: sample {prompt['sample_id']}"
             model.check_ids(prompt["input_ids"] + prompt["label_token_ids"], where)
-        rows += answers_of_block(block, partial(answer, token_budget=budgets[-1]))
+        answers = answers_of_block(block, partial(answer, token_budget=budgets[-1]))
+        answer_counterfactuals(block, answers, partial(answer, token_budget=budgets[-1]))
+        rows += answers
     for row in rows:
         row["output_text"] = row["output_text"] or tokenizer.decode(row["output_ids"])
         row["output_token_texts"] = token_texts(tokenizer, row["output_ids"])

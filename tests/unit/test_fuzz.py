@@ -216,7 +216,8 @@ def rows_of(kind):
             rows.append(
                 {
                     "sample_id": name, "input_ids": ids, "token_texts": [str(i) for i in ids],
-                    **masks, "bos_mask": [not own for own in content], "prompt_text": "text",
+                    **masks, "bos_mask": [not own for own in content],
+                    "counterfactuals": None, "prompt_text": "text",
                     "label": "Yes", **words, "truncated": False, "status": "ok",
                 }
             )  # fmt: skip
@@ -226,7 +227,8 @@ def rows_of(kind):
                     "sample_id": name, "output_ids": [50], "output_text": "Yes",
                     "output_token_texts": ["Yes"], "steps": [0], "target_ids": [50],
                     "runner_up_ids": [60], "margins": [0.5],
-                    "predicted_label": "Yes", "label": "Yes", "correct": True,
+                    "predicted_label": "Yes", "counterfactual_labels": None,
+                    "label": "Yes", "correct": True,
                     "greedy_token_id": 50, "greedy_token_text": "x",
                     "greedy_is_label": True, "status": "ok",
                 }

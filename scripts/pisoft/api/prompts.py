@@ -99,7 +99,8 @@ def _row(
     fields = {f"text{index}": turn.content for index, turn in enumerate(turns)}
     text = "\n".join(f"{turn.role} {turn.content}" for turn in turns)
     key = blake2b(text.encode(), digest_size=8).hexdigest()
-    record = {"sample_id": key, "fields": fields, "evidence": None, "label": None, "status": OK}
+    record = {"sample_id": key, "fields": fields, "label": None, "status": OK}
+    record |= dict.fromkeys(("evidence", "counterfactuals"))
     unused = dict.fromkeys(("dtype", "quantization", "device"), "")
     settings = PromptJob(
         model=LoadedModel(name=model.name, repository=None, revision=None, **unused),

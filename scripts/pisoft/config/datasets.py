@@ -239,9 +239,10 @@ class DatasetEntry(Strict):
         return source.kind == "embedded"
 
     @property
-    def has_counterfactuals(self) -> bool:
-        """Whether it is checked on each record that the answer depends on its evidence."""
-        return isinstance(self.source, EmbeddedDataset) and self.source.haystack is not None
+    def planted_task(self) -> str | None:
+        """Generator of planted statements, on each of which the answer must be shown to depend."""
+        source = self.source
+        return source.task if isinstance(source, EmbeddedDataset) and source.haystack else None
 
     @property
     def ranking_obstacle(self) -> str | None:
@@ -256,7 +257,7 @@ class DatasetEntry(Strict):
 
     @model_validator(mode="after")
     def _consistent(self) -> DatasetEntry:
-        if self.has_counterfactuals and self.task != "classification":
+        if self.planted_task and self.task != "classification":
             raise ValueError(f"task: planted statements need `classification`, not {self.task}")
         if (self.task == "classification") != (self.labels is not None):
             need = "needs" if self.task == "classification" else "takes no"

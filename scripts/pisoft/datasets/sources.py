@@ -36,6 +36,7 @@ class Source:
     columns: tuple[str, ...]
     records: Sequence[Mapping[str, Any]]
     evidence: Sequence[list[Row]] | None = None  # per record, offsets into a column
+    counterfactuals: Sequence[list[Row]] | None = None  # per record, with texts by column
 
 
 def fetch(settings: FetchJob) -> list[Row]:
@@ -170,7 +171,11 @@ def _made(source: EmbeddedDataset, count: int) -> Source:
     names = ("record_id", "label", "answer")  # besides the text fields
     records = [record["fields"] | {name: record[name] for name in names} for record in generated]
     evidence = [record["evidence"] for record in generated]
-    return Source(f"embedded task '{source.task}'", tuple(records[0]), records, evidence)
+    counterfactuals = (
+        [record["counterfactuals"] for record in generated] if source.haystack else None
+    )
+    origin = f"embedded task '{source.task}'"
+    return Source(origin, tuple(records[0]), records, evidence, counterfactuals)
 
 
 def _hub_origin(source: HubDataset, splits: Sequence[str]) -> str:
@@ -236,8 +241,25 @@ def _row(settings: FetchJob, source: Source, index: int) -> Row:
         "evidence": _evidence(settings, source.evidence[index], raw, texts)
         if source.evidence is not None
         else None,
+        "counterfactuals": [
+            _counterfactual(settings, one, raw) for one in source.counterfactuals[index]
+        ]
+        if source.counterfactuals is not None
+        else None,
         "cluster": _cluster(settings, record, where),
         "status": status,
+    }
+
+
+def _counterfactual(settings: FetchJob, given: Row, raw: Mapping[str, str]) -> Row:
+    """Return a counterfactual of a record with the texts of its fields and its label word."""
+    columns = {name: field.column for name, field in settings.fields.items()}
+    texts = {name: given["fields"].get(column, raw[name]) for name, column in columns.items()}
+    words = settings.labels.words if settings.labels else {}
+    return {
+        "answer": words.get(given["answer"]),
+        "evidence": _evidence(settings, given["evidence"], raw, texts),
+        "fields": texts,
     }
 
 

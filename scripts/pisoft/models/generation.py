@@ -35,6 +35,29 @@ def answers_of_block(
     return [*(rows | {row["sample_id"]: row for row in answer(usable)}).values()]
 
 
+def answer_counterfactuals(
+    block: Sequence[Row], rows: Sequence[Row], answer: Callable[[Sequence[Row]], Iterable[Row]]
+) -> None:
+    """Write into answers which label word the model prefers in each counterfactual of its prompt.
+
+    Args:
+        block: rows of contract `prompts`.
+        rows: their answers.
+        answer: as for :func:`answers_of_block`.
+    """
+    asked = {
+        f"{prompt['sample_id']} {index}": {**prompt, "input_ids": one["input_ids"]}
+        for prompt in block
+        for index, one in enumerate(prompt["counterfactuals"] or ())
+    }
+    named = [prompt | {"sample_id": name} for name, prompt in asked.items()]
+    labels = {row["sample_id"]: row["predicted_label"] for row in answers_of_block(named, answer)}
+    for prompt, row in zip(block, rows, strict=True):
+        if prompt["counterfactuals"] is not None:
+            places = range(len(prompt["counterfactuals"]))
+            row["counterfactual_labels"] = [labels[f"{prompt['sample_id']} {i}"] for i in places]
+
+
 def classify(
     model: LanguageModel,
     prompts: Sequence[Row],
@@ -159,6 +182,7 @@ def empty_row(prompt: Row, status: str) -> Row:
         "runner_up_ids": [],
         "margins": [],
         "predicted_label": None,
+        "counterfactual_labels": None,
         "label": prompt["label"],
         "correct": None,
         "greedy_token_id": None,

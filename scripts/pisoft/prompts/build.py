@@ -119,6 +119,7 @@ class _Builder:
             "token_texts": token_texts(self._tokenizer, prompt.tokens.ids),
             **masks,
             "prompt_text": prompt.text,
+            "counterfactuals": self._counterfactuals(prompt, sample["counterfactuals"]),
             "truncated": truncated,
         }
 
@@ -131,6 +132,7 @@ class _Builder:
             "user_mask": [],
             "bos_mask": [],
             "evidence_mask": None,
+            "counterfactuals": None,
             "prompt_text": "",
             "label": sample["label"],
             "label_words": list(self._candidates.values()),
@@ -151,6 +153,21 @@ class _Builder:
             if evidence is None
             else tokens.overlapping(_evidence_ranges(prompt, evidence)),
         }
+
+    def _counterfactuals(
+        self, prompt: Prompt, counterfactuals: Sequence[Row] | None
+    ) -> list[Row] | None:
+        """Return the counterfactuals as prompts, each with its evidence in the clean one."""
+        if counterfactuals is None:
+            return None
+        rows = []
+        for one in counterfactuals:
+            fitted = self._fitted(dict(one["fields"]))
+            assert fitted is not None, "what is too long without the text is too long as it is"
+            mask = prompt.tokens.overlapping(_evidence_ranges(prompt, one["evidence"]))
+            ids = fitted[0].tokens.ids
+            rows.append({"answer": one["answer"], "evidence_mask": mask, "input_ids": ids})
+        return rows
 
     def _token_limit(self, context: int | None) -> int | None:
         """Return the longest allowed prompt in tokens, None if nothing limits it."""

@@ -159,6 +159,10 @@ def _check_prompt(path: Path, row: Row) -> None:
     for name in _PER_TOKEN:
         if row[name] is not None and len(row[name]) != tokens:
             _refuse(path, row["sample_id"], f"'{name}' has {len(row[name])} values, not {tokens}")
+    for one in row["counterfactuals"] or ():
+        if (count := len(one["evidence_mask"])) != tokens:
+            mask = f"the 'evidence_mask' of answer '{one['answer']}'"
+            _refuse(path, row["sample_id"], f"{mask} has {count} values, not {tokens}")
     words, ids = row["label_words"], row["label_token_ids"]
     if len(words) != len(ids):
         _refuse(path, row["sample_id"], f"has {len(words)} label words, but {len(ids)} tokens")
@@ -194,6 +198,9 @@ def _check_generation(path: Path, row: Row, prompt: Row) -> None:
     for step, *pair in zip(steps, row["target_ids"], row["runner_up_ids"], strict=False):
         if len(set(pair)) == 1:
             _refuse(path, sample, f"the runner-up at step {step} is the target, token {pair[0]}")
+    asked, answered = prompt["counterfactuals"] or (), row["counterfactual_labels"] or ()
+    if len(asked) != len(answered):
+        _refuse(path, sample, f"has {len(answered)} answers to {len(asked)} counterfactuals")
     predicted = row["predicted_label"]
     if predicted is not None and predicted not in prompt["label_words"]:
         allowed = ", ".join(dict.fromkeys(prompt["label_words"])) or "none"

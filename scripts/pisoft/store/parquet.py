@@ -34,6 +34,8 @@ TOO_MANY_WORDS = "too_many_words"
 NO_CONTENT_TOKENS = "no_content_tokens"
 CONTROL_TOKEN = "control_token"
 NO_EVIDENCE = "no_evidence"
+ANSWER_NOT_STATED = "answer_not_stated"
+ANSWER_UNCHANGED = "answer_unchanged"
 PROMPT_TOO_LONG = "prompt_too_long"
 EMPTY_GENERATION = "empty_generation"
 NONFINITE_ATTRIBUTION = "nonfinite_attribution"
@@ -53,6 +55,8 @@ STATUSES = {  # and what each of them means
     NO_CONTENT_TOKENS: "no token of the prompt is the record's, or may be perturbed",
     CONTROL_TOKEN: "the record's text spells a control token of the model",
     NO_EVIDENCE: "no token of the prompt is known evidence",
+    ANSWER_NOT_STATED: "no evidence of the record states what the model answers",
+    ANSWER_UNCHANGED: "the model answers the same when the evidence states another answer",
     PROMPT_TOO_LONG: "the prompt is longer than is allowed, however far it may be shortened",
     EMPTY_GENERATION: "the model ended its answer before the first token",
     NONFINITE_ATTRIBUTION: "a score is not a finite number",

@@ -42,6 +42,13 @@ _TOKENS, _BITS, _FLOATS = pa.list_(_WHOLE), pa.list_(_TRUTH), pa.list_(pa.float3
 _TEXTS = pa.list_(_TEXT)
 _SPAN = pa.struct([("field", _TEXT), ("start", _WHOLE), ("end", _WHOLE)])
 
+_COUNTERFACTUAL = [
+    ("answer", _TEXT),
+    ("evidence", pa.list_(_SPAN)),
+    ("fields", pa.map_(_TEXT, _TEXT)),
+]
+_COUNTERFACTUAL_PROMPT = [("answer", _TEXT), ("evidence_mask", _BITS), ("input_ids", _TOKENS)]
+
 
 def _optional(name: str, kind: pa.DataType, meaning: str) -> Column:
     return Column(name, kind, meaning, nullable=True)
@@ -67,6 +74,11 @@ _RECORD = (
     _LABEL,
     _optional("answer", _TEXT, "reference answer; no metric uses it"),
     _optional("evidence", pa.list_(_SPAN), "known evidence: character offsets into a field"),
+    _optional(
+        "counterfactuals",
+        pa.list_(pa.struct(_COUNTERFACTUAL)),
+        "by statement: the label word it supports, its evidence, the texts if it named another",
+    ),
     _optional("cluster", _TEXT, "shared by records that resemble each other; null: none does"),
     _STATUS,
 )
@@ -141,6 +153,11 @@ FILES: dict[str, File] = {
             Column("user_mask", _BITS, "tokens of the user's turns"),
             Column("bos_mask", _BITS, "the beginning-of-sequence token"),
             _optional("evidence_mask", _BITS, "tokens of the known evidence"),
+            _optional(
+                "counterfactuals",
+                pa.list_(pa.struct(_COUNTERFACTUAL_PROMPT)),
+                "those of the record, tokenised; the mask is of the prompt",
+            ),
             Column("prompt_text", _TEXT, "the prompt as text"),
             _LABEL,
             Column("label_token_ids", _TOKENS, "tokens that answer; none for open generation"),
@@ -165,6 +182,9 @@ FILES: dict[str, File] = {
             Column("margins", _FLOATS, "logit of the target less that of the runner-up"),
             _optional("predicted_label", _TEXT, "label word that the model prefers"),
             _LABEL,
+            _optional(
+                "counterfactual_labels", _TEXTS, "label word that it prefers in each counterfactual"
+            ),
             _optional("correct", _TRUTH, "whether it is the record's"),
             _optional("greedy_token_id", _WHOLE, "first token without the limit to label words"),
             _optional("greedy_token_text", _TEXT, "what it says, for readers"),

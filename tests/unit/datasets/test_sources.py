@@ -7,9 +7,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pisoft.config.datasets import EmbeddedDataset, FileDataset, HubDataset, Labels, TextField
+from pisoft.config.datasets import (
+    EmbeddedDataset,
+    FileDataset,
+    Haystack,
+    HubDataset,
+    Labels,
+    TextField,
+)
 from pisoft.config.jobs.records import FetchJob
-from pisoft.datasets.embedded import make_records
+from pisoft.datasets.embedded import COLOURS, make_records
 from pisoft.datasets.files import input_files
 from pisoft.datasets.sources import check_columns, fetch
 from pisoft.errors import BenchmarkError
@@ -370,6 +377,24 @@ def test_embedded_records_keep_ids_labels_and_evidence():
         assert row["label"] == words.words[record["label"]]
         assert row["evidence"] == record["evidence"]
         assert row["answer"] is None
+
+
+def test_counterfactuals_have_label_words_and_the_texts_of_fields():
+    haystack = Haystack(length=40)
+    source = EmbeddedDataset(kind="embedded", task="conflict", haystack=haystack, records=9, seed=3)
+    words = Labels(column="label", words={colour: colour.upper() for colour in COLOURS})
+    given = settings(source, labels=words, fields={"story": TextField(column="text")})
+    for row, record in zip(fetch(given), make_records("conflict", 9, 3, haystack), strict=True):
+        for one, made in zip(row["counterfactuals"], record["counterfactuals"], strict=True):
+            assert one["answer"] == made["answer"].upper()
+            assert one["fields"] == {"story": made["fields"]["text"]}
+            assert one["evidence"] == [made["evidence"][0] | {"field": "story"}]
+
+
+def test_records_without_planted_statements_have_no_counterfactuals():
+    words = Labels(column="label", words={"positive": "Positive", "negative": "Negative"})
+    rows = fetch(settings(embedded("sentiment"), labels=words))
+    assert {row["counterfactuals"] for row in rows} == {None}
 
 
 def test_embedded_evidence_follows_renamed_and_shortened_fields():

@@ -5,7 +5,12 @@ import torch
 
 from helpers.random_models import SHAPES, twins
 from pisoft.models import generation
-from pisoft.models.generation import classify, continue_greedily
+from pisoft.models.generation import (
+    answer_counterfactuals,
+    answers_of_block,
+    classify,
+    continue_greedily,
+)
 
 PROMPTS = [
     {"sample_id": "a", "input_ids": [1, 5, 6, 7, 8, 9, 30], "label": "Yes"},
@@ -131,3 +136,23 @@ def test_weights_that_are_not_finite_fail_every_sample(task, value):
     assert {row["status"] for row in rows} == {"nonfinite_logits"}
     assert all(row["steps"] == row["output_ids"] == [] for row in rows)
     assert {row["correct"] for row in rows} == {None}
+
+
+def test_counterfactuals_are_answered_by_the_model_itself():
+    model, plain = twins("llama-gqa")
+    changed = [[1, 8, 9, 30], [1, 5, 6, 7, 70, 71]]
+    asked = [None, changed, changed[:1]]
+    block = [
+        {**prompt, **WORDS, "status": "ok" if index < 2 else "prompt_too_long"}
+        | {"counterfactuals": ids and [{"input_ids": one} for one in ids]}
+        for index, (prompt, ids) in enumerate(zip(PROMPTS, asked, strict=True))
+    ]
+
+    def answer(prompts):
+        return classify(model, prompts, 16)
+
+    rows = answers_of_block(block, answer)
+    answer_counterfactuals(block, rows, answer)
+    logits = [plain(torch.tensor([ids])).logits[0, -1] for ids in changed]
+    words = ["Yes" if one[50] > one[60] else "No" for one in logits]
+    assert [row["counterfactual_labels"] for row in rows] == [None, words, [None]]

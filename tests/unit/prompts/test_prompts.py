@@ -99,6 +99,7 @@ def sample(evidence=None, status=OK, label=None, **fields):
         "label": label,
         "answer": None,
         "evidence": evidence,
+        "counterfactuals": None,
         "status": status,
     }
 
@@ -217,6 +218,19 @@ def test_evidence_tokens_cover_the_evidence(tokenizer):
 def test_no_annotation_is_null_and_no_evidence_is_all_false(tokenizer):
     assert build(tokenizer, settings(), sample(text="a"))["evidence_mask"] is None
     assert not any(build(tokenizer, settings(), sample([], text="a"))["evidence_mask"])
+
+
+def test_a_counterfactual_is_a_prompt_of_its_own_with_the_evidence_of_the_clean_one(tokenizer):
+    texts = {"clean": "Anna picked red.", "other": "Anna picked orange."}
+    span = {"field": "text", "start": 5, "end": 15}
+    made = {"answer": "Red", "evidence": [span], "fields": [("text", texts["other"])]}
+    record = sample([span], text=texts["clean"]) | {"counterfactuals": [made]}
+    row = build(tokenizer, settings(), record)
+    (one,) = row["counterfactuals"]
+    assert one["answer"] == "Red"
+    assert one["evidence_mask"] == row["evidence_mask"]
+    assert covered(tokenizer, row, "evidence_mask").strip() == "picked red"
+    assert one["input_ids"] == template_ids(tokenizer, OPEN, text=texts["other"])
 
 
 def test_rows_fit_the_contract(tokenizer, tmp_path):

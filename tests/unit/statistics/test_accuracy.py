@@ -19,10 +19,18 @@ def write_answers(folder, rows, dataset="sst2"):
     kinds = ("prompts", "generations")
     prompts, generations = (folder / kind / "llama" / f"{dataset}.parquet" for kind in kinds)
     record = {"fields": {}, "label": None, "answer": None, "evidence": None, "cluster": None}
+    record["counterfactuals"] = None
     records = [record | {"sample_id": str(i), "status": status} for i, status in enumerate(RECORDS)]
     write_rows(folder / f"{dataset}.parquet", "datasets", records, {})
-    asked = {"evidence_mask": None, "prompt_text": "", "label": None, "label_words": []}
+    asked = {
+        "counterfactuals": None,
+        "evidence_mask": None,
+        "prompt_text": "",
+        "label": None,
+        "label_words": [],
+    }
     answered = {"output_text": "", "output_token_texts": [], "runner_up_ids": []}
+    answered["counterfactual_labels"] = None
     answered |= dict.fromkeys(("predicted_label", "label", "greedy_token_id", "greedy_token_text"))
     written = {prompts: [], generations: []}
     for name, status, n, cut, correct, greedy, *margins in rows:

@@ -282,7 +282,7 @@ def test_clusters_of_samples_stand_beside_n_and_widen_intervals(tmp_path):
     names = sorted({row["sample_id"] for row in rows}, key=lambda name: int(name[1:]))
     records = [
         {"sample_id": name, "fields": {}, "label": None, "answer": None, "evidence": None,
-         "cluster": f"c{k // 3}" if k < 9 else None, "status": "ok"}
+         "counterfactuals": None, "cluster": f"c{k // 3}" if k < 9 else None, "status": "ok"}
         for k, name in enumerate(names)
     ]  # fmt: skip
     write_rows(tmp_path / "soft_samples.parquet", "soft_samples", rows, {})
