@@ -100,7 +100,12 @@ summary(
     ("summarise_evidence", "evidence", "evidence"),
     of_kinds("evidence_samples"),
     prompts=cells(PROMPTS, "evidence"),
+    generations=cells(GENERATIONS, "evidence"),
     attributions=cells(ATTRIBUTIONS, "evidence"),
+)
+summary(
+    ("summarise_context_use", "context_use", "context_use"),
+    evidence_samples=SAMPLES["evidence_samples"],
 )
 summary(
     ("summarise_layer_study", "layer_study", "layer_study"),

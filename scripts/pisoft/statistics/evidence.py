@@ -9,42 +9,74 @@ evidence. Of the scores s of one step:
 - mass_on_evidence: Σ s over the evidence / Σ s over all perturbable tokens;
 - evidence_auprc: area under the curve of precision over recall, as average precision: the mean
   over the evidence tokens of the share of evidence among all scores at least as high as theirs;
+- recall_at_10_percent: the share of the evidence among the ⌈m / 10⌉ highest scores;
+- recall_by_chance = ⌈m / 10⌉ / m, which it is on average for uninformative scores;
 - evidence_by_chance = k / m, which the first three are on average for uninformative scores;
 - auprc_by_chance: what average precision is then, over all orders of tokens without equal scores.
 
-Equal scores are ordered by lot for the first two: what is given is the mean over all orders. The
+Equal scores are ordered by lot for the first two and the recall: what is given is the mean over all
+orders. The
 first is the hit of the pointing game (Zhang et al. 2018), and average precision is what ERASER
 (DeYoung et al. 2020) takes for token scores. A sample's value is the mean over its evaluated steps
 that have scores, as for the soft metrics; its evidence is the same at each of them.
+
+A record with counterfactuals counts only if its answer is shown to depend on its evidence: the
+model gives the answer that a statement supports, and another one where that statement names another
+answer. Its evidence is then that of this statement alone. Beside the metrics, its `evidence_depth`
+is the mean place of the evidence among the perturbable tokens, 0 the first and 1 the last, and
+`perturbable_tokens` is m.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import groupby
+from math import ceil
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from pisoft.config.jobs.summaries import EvidenceJob
-from pisoft.statistics.metrics import EVIDENCE_METRICS
+from pisoft.statistics.metrics import (
+    DEPTH,
+    EVIDENCE_METRICS,
+    RECALL,
+    RECALL_BY_CHANCE,
+    TOKENS,
+)
 from pisoft.statistics.reading import Files, Summary
 from pisoft.statistics.scores import StepScores, read_scores
-from pisoft.store.parquet import NO_EVIDENCE, OK
+from pisoft.store.parquet import (
+    ANSWER_NOT_STATED,
+    ANSWER_UNCHANGED,
+    NO_EVIDENCE,
+    OK,
+    read_rows,
+)
 
-METRICS = (*EVIDENCE_METRICS, "evidence_by_chance", "auprc_by_chance")
+METRICS = (
+    *(*EVIDENCE_METRICS, "evidence_by_chance", "auprc_by_chance"),
+    *(RECALL, RECALL_BY_CHANCE, DEPTH, TOKENS),
+)
+RECALLED_SHARE = 0.1  # of the perturbable tokens
 Settings = EvidenceJob
 
 
 def summaries(files: Files, settings: EvidenceJob) -> dict[str, Summary]:
-    """Return one file of samples, from prompts and scores of all datasets with evidence."""
+    """Return one file of samples, from all datasets with evidence."""
     prompts = {path.parts[-2:]: path for path in files["prompts"]}
+    answers = {
+        path.parts[-2:]: {row["sample_id"]: row for row in read_rows(path, "generations")}
+        for path in files["generations"]
+    }
     frames = []
     for path in files["attributions"]:
         model, method, file = path.parts[-3:]
         cell = {"model": model, "method": method, "dataset": path.stem, "metric": METRICS}
         steps = read_scores(prompts[model, file], [path], settings)
         for sample_id, sample in groupby(steps, key=lambda step: step.prompt["sample_id"]):
-            status, values = _sample(list(sample), method)
+            status, values = _sample(list(sample), method, answers[model, file][sample_id])
             rows = {**cell, "sample_id": sample_id, "status": status, "value": values}
             frames.append(pd.DataFrame(rows))
     return {"evidence_samples": frames}
@@ -57,15 +89,39 @@ def on_evidence(scores: np.ndarray, evidence: np.ndarray) -> tuple[float, ...]:
         scores: of the perturbable tokens, in [0, 1] and not all 0, (m,).
         evidence: which of these tokens are evidence, at least one, (m,).
     """
-    k = int(evidence.sum())
+    k, m = int(evidence.sum()), evidence.size
+    recalled = ceil(RECALLED_SHARE * m)
     return (
         share_of_highest(scores, evidence, 1),
         share_of_highest(scores, evidence, k),
         float(scores[evidence].sum() / scores.sum()),
         average_precision(scores, evidence),
-        k / evidence.size,
-        average_precision_by_chance(k, evidence.size),
+        k / m,
+        average_precision_by_chance(k, m),
+        share_of_highest(scores, evidence, recalled) * recalled / k,
+        recalled / m,
+        float(np.flatnonzero(evidence).mean()) / max(m - 1, 1),
+        m,
     )
+
+
+def used_evidence(
+    prompt: Mapping[str, Any], answer: Mapping[str, Any]
+) -> tuple[str, list[bool] | None]:
+    """Return whether the answer is shown to depend on evidence, and the mask of that evidence.
+
+    Args:
+        prompt: row of `prompts`. Without counterfactuals, its evidence is taken as it is marked.
+        answer: its row of `generations`.
+    """
+    if prompt["counterfactuals"] is None:
+        return OK, prompt["evidence_mask"]
+    pairs = zip(prompt["counterfactuals"], answer["counterfactual_labels"], strict=True)
+    for one, label in pairs:
+        if one["answer"] == answer["predicted_label"]:
+            is_shown = label not in (None, one["answer"])
+            return (OK if is_shown else ANSWER_UNCHANGED), one["evidence_mask"]
+    return ANSWER_NOT_STATED, None
 
 
 def share_of_highest(scores: np.ndarray, evidence: np.ndarray, count: int) -> float:
@@ -99,12 +155,16 @@ def average_precision_by_chance(k: int, m: int) -> float:
     return float(((1 + hits) / places).mean())
 
 
-def _sample(steps: list[StepScores], method: str) -> tuple[str, list[float | None]]:
+def _sample(
+    steps: list[StepScores], method: str, answer: Mapping[str, Any]
+) -> tuple[str, list[float | None]]:
     """Return a sample's status and its numbers; None if it has no scores or no evidence."""
     scored = [step for step in steps if method in step.raw]
     if not scored:
         return steps[0].status[method], [None] * len(METRICS)
-    marked = steps[0].prompt["evidence_mask"]
+    status, marked = used_evidence(steps[0].prompt, answer)
+    if status != OK:
+        return status, [None] * len(METRICS)
     if marked is None or not (evidence := np.asarray(marked)[steps[0].perturbable]).any():
         return NO_EVIDENCE, [None] * len(METRICS)
     of_steps = [on_evidence(step.scores(method), evidence) for step in scored]

@@ -11,11 +11,15 @@ CURVE_METRICS = {"pi_soft_ns": "π-Soft-NS ↑", "pi_soft_nc": "π-Soft-NC ↑"}
 AUC_METRICS = ("auc_pi_soft_ns", "auc_pi_soft_nc")
 RANKING_METRICS = ("deletion_auc", "insertion_auc")
 EVIDENCE_METRICS = ("top_1_in_evidence", "recovery_at_k", "mass_on_evidence", "evidence_auprc")
+# How far the evidence is recovered that an answer is shown to depend on, and where that stands.
+RECALL, RECALL_BY_CHANCE = "recall_at_10_percent", "recall_by_chance"
+DEPTH, TOKENS = "evidence_depth", "perturbable_tokens"
 # The first is undefined wherever any other is.
 DATAMODEL_METRICS = ("lds_given_count", "lds", "faithfulness_correlation", "infidelity")
 # Means of numbers between 0 and 1, beside :data:`METRICS` also of other summaries.
 SHARES = {
     *(*RANKING_METRICS, *EVIDENCE_METRICS, "evidence_by_chance", "auprc_by_chance", "infidelity"),
+    *(RECALL, RECALL_BY_CHANCE),
     *("mean_score", "gini", "label_probability", "attention"),
 }
 DECIMALS = 12  # numbers equal to so many decimals are ties

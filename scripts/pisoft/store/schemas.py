@@ -390,6 +390,10 @@ RESULTS = {
         "reinitialised (how many: the position), after training on shuffled `labels`, or on "
         "another `input`"
     ),
+    "context_use": (
+        "generator (`other`), dataset, method and metric of kind `evidence_samples`: its mean over "
+        "`all` samples, and by `depth` of the evidence (position: middle of a fifth of the text)"
+    ),
     "permutation_baseline": (
         "method and metric: its mean, that of its permuted scores, and its gain over them"
     ),

@@ -1,6 +1,7 @@
 """How far scores find the evidence, against all orders of equal scores and closed forms."""
 
 import itertools
+from math import ceil
 
 import numpy as np
 import pytest
@@ -57,12 +58,37 @@ def test_numbers_of_scores_that_know_all_nothing_and_the_opposite():
     evidence = np.array([True, False, True, False, False])
     first_last = 0.4  # the scores have two levels, and evidence the lower one
     by_chance = (0.4, all_places(2, 5))
-    assert on_evidence(evidence.astype(float), evidence) == pytest.approx((1, 1, 1, 1, *by_chance))
-    assert on_evidence((~evidence).astype(float), evidence) == pytest.approx(
-        (0, 0, 0, first_last, *by_chance)
+    beside = (0.2, 1 / 4, 5)  # recall by chance; depth of the first and the third of five tokens
+    assert on_evidence(evidence.astype(float), evidence) == pytest.approx(
+        (1, 1, 1, 1, *by_chance, 1 / 2, *beside)
     )
-    assert on_evidence(np.full(5, 0.5), evidence) == pytest.approx((0.4, 0.4, 0.4, 0.4, *by_chance))
-    assert on_evidence(np.ones(5), np.ones(5, bool)) == pytest.approx([1] * 6)
+    assert on_evidence((~evidence).astype(float), evidence) == pytest.approx(
+        (0, 0, 0, first_last, *by_chance, 0, *beside)
+    )
+    assert on_evidence(np.full(5, 0.5), evidence) == pytest.approx(
+        (0.4, 0.4, 0.4, 0.4, *by_chance, 0.2, *beside)
+    )
+    assert on_evidence(np.ones(5), np.ones(5, bool)) == pytest.approx(
+        (*[1] * 6, 0.2, 0.2, 1 / 2, 5)
+    )
+
+
+@pytest.mark.parametrize("m", [3, 10, 11, 29])
+@pytest.mark.parametrize("levels", [2, 1000])
+def test_recall_is_of_the_highest_tenth_of_the_tokens(m, levels):
+    count = ceil(m / 10)
+    for _ in range(20):
+        scores = GENERATOR.integers(levels, size=m) / levels + 1e-9
+        evidence = GENERATOR.permutation(m) < 3
+        drawn = []
+        for _ in range(2000 if levels == 2 else 1):  # orders of equal scores
+            lot = GENERATOR.random(m)
+            highest = np.lexsort((lot, -scores))[:count]
+            drawn.append(evidence[highest].sum() / evidence.sum())
+        values = dict(zip(METRICS, on_evidence(scores, evidence), strict=True))
+        error = 5 * np.std(drawn) / len(drawn) ** 0.5
+        assert values["recall_at_10_percent"] == pytest.approx(np.mean(drawn), abs=error + 1e-9)
+        assert values["recall_by_chance"] == count / m
 
 
 @pytest.mark.parametrize("levels", [1, 2, 3, 100])
@@ -74,12 +100,14 @@ def test_average_precision_is_that_of_sklearn_with_equal_scores_as_one_threshold
         assert average_precision(scores, evidence) == pytest.approx(expected)
 
 
-def summarised(folder, asked, attributions, **changes):
+def summarised(folder, asked, attributions, answers=None, **changes):
     """Return values and status by sample and metric, of one method."""
     prompts = explained_rows.write(folder, "prompts", asked, "llama")
     scores = explained_rows.write(folder, "attributions", attributions, "llama", "mine")
+    answers = answers or [explained_rows.answer(prompt["sample_id"]) for prompt in asked]
+    generations = explained_rows.write(folder, "generations", answers, "llama")
     made = {"evidence_samples": folder / "evidence_samples.parquet"}
-    files = {"prompts": [prompts], "attributions": [scores]}
+    files = {"prompts": [prompts], "generations": [generations], "attributions": [scores]}
     script_runs.summarise("evidence", SETTINGS | changes, files, made)
     rows = read_rows(made["evidence_samples"], "evidence_samples")
     assert {(r["model"], r["method"], r["dataset"]) for r in rows} == {("llama", "mine", "sst2")}
@@ -125,3 +153,68 @@ def test_a_sample_without_scores_or_without_evidence_is_a_row_that_says_so(tmp_p
         assert found["failed", metric] == (None, "nonfinite_attribution")
         assert found["unmarked", metric] == (None, "no_evidence")
         assert found["nowhere", metric] == (None, "no_evidence")
+
+
+# Answers that are shown to depend on their evidence --------------------------------------------
+
+
+def planted(sample_id, **places):
+    """Return a prompt of six tokens, of which each answer's statement is at one place."""
+    row = explained_rows.prompt(sample_id, ["t"] * 6, evidence=sorted(places.values()))
+    row["counterfactuals"] = [
+        {
+            "answer": answer,
+            "evidence_mask": explained_rows.prompt("", ["t"] * 6, evidence=[at])["evidence_mask"],
+            "input_ids": [1],
+        }
+        for answer, at in places.items()
+    ]
+    return row
+
+
+def answered(sample_id, label, *changed):
+    """Return an answer, and what it is in each counterfactual."""
+    return explained_rows.answer(sample_id, predicted=label) | {"counterfactual_labels": changed}
+
+
+def test_a_record_counts_if_its_answer_changes_with_the_evidence(tmp_path):
+    cases = {
+        "shown": (planted("shown", red=1), answered("shown", "red", "blue"), "ok"),
+        "unread": (planted("unread", red=1), answered("unread", "red", "red"), "answer_unchanged"),
+        "unknown": (
+            planted("unknown", red=1),
+            answered("unknown", "red", None),
+            "answer_unchanged",
+        ),
+        "wrong": (planted("wrong", red=1), answered("wrong", "green", "blue"), "answer_not_stated"),
+    }
+    scores = [explained_rows.attribution(name, [0, 5, 1, 2, 3, 4]) for name in cases]
+    asked, answers, statuses = zip(*cases.values(), strict=True)
+    values = summarised(tmp_path, asked, scores, answers)
+    for name, status in zip(cases, statuses, strict=True):
+        for metric in METRICS:
+            value, told = values[name, metric]
+            assert told == status
+            assert (value is None) == (status != "ok")
+    assert values["shown", "recall_at_10_percent"] == (1.0, "ok")
+    assert values["shown", "evidence_depth"] == (0.2, "ok")
+    assert values["shown", "perturbable_tokens"] == (6.0, "ok")
+
+
+def test_of_statements_that_disagree_the_evidence_is_that_of_the_answer(tmp_path):
+    both = {"red": 0, "blue": 4}
+    asked = [planted("first", **both), planted("second", **both), planted("either", **both)]
+    answers = [
+        answered("first", "red", "green", "red"),
+        answered("second", "blue", "blue", "red"),
+        answered("either", "blue", "blue", "blue"),
+    ]
+    scores = [explained_rows.attribution(name, [9, 0, 1, 2, 3, 4]) for name in ("first", "second")]
+    scores.append(explained_rows.attribution("either", [9, 0, 1, 2, 3, 4]))
+    values = summarised(tmp_path, asked, scores, answers)
+    assert values["first", "recall_at_10_percent"] == (1.0, "ok")
+    assert values["first", "evidence_depth"] == (0.0, "ok")
+    assert values["second", "recall_at_10_percent"] == (0.0, "ok")
+    assert values["second", "evidence_auprc"] == (pytest.approx(1 / 3), "ok")
+    assert values["second", "evidence_depth"] == (0.8, "ok")
+    assert values["either", "evidence_auprc"] == (None, "answer_unchanged")

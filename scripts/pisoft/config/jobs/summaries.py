@@ -89,6 +89,13 @@ class ResamplingJob(JobSettings):
     resamples: Annotated[int, At("run_file.statistics.resamples")]
 
 
+class ContextUseJob(ResamplingJob):
+    """Settings of `summarise_context_use`."""
+
+    # Generator of each dataset with planted statements.
+    tasks: Annotated[dict[str, str], At("datasets.*.planted_task")]
+
+
 class SensitivityJob(ResamplingJob, SummariseJob):
     """Settings of `summarise_sensitivity`."""
 

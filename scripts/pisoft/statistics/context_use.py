@@ -1,0 +1,47 @@
+"""How far scores recover the evidence that was used, by the length of the text and its depth there.
+
+Of records whose answer is shown to depend on one of its planted statements
+(:mod:`pisoft.statistics.evidence`). Rows are means over samples: over all of a dataset, whose texts
+are of one length, and over those whose evidence is in one fifth of the text, as part `depth`.
+Averages are over the datasets of a generator (`other`), each with equal weight.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from pisoft.config.jobs.summaries import ContextUseJob
+from pisoft.statistics.estimates import estimate_cells
+from pisoft.statistics.metrics import DEPTH, RECALL, RECALL_BY_CHANCE, TOKENS
+from pisoft.statistics.reading import Files, Summary
+from pisoft.statistics.samples import sample_matrix
+
+METRICS = (RECALL, "evidence_auprc")
+BY_CHANCE = dict(zip(METRICS, (RECALL_BY_CHANCE, "auprc_by_chance"), strict=True))
+DEPTHS = (0.1, 0.3, 0.5, 0.7, 0.9)  # middles of the fifths
+ALL, BY_DEPTH = "all", "depth"
+KEYS = ["model", "other", "part", "position"]
+Settings = ContextUseJob
+
+
+def summaries(files: Files, settings: ContextUseJob) -> dict[str, Summary]:
+    """Return one file, from the samples of datasets with planted statements."""
+    cells: dict[tuple[Any, ...], pd.DataFrame] = {}
+    samples = files.rows("evidence_samples")
+    samples = samples[samples["dataset"].isin(settings.tasks)]
+    for (model, dataset), rows in samples.groupby(["model", "dataset"], sort=False):
+        task, values = settings.tasks[dataset], sample_matrix(rows, ["metric", "method"])
+        shown = values.columns.isin([*METRICS, *BY_CHANCE.values(), TOKENS], level="metric")
+        cells[model, task, ALL, "", dataset] = values.loc[:, shown]
+        fifths = values[DEPTH].mean(axis="columns").map(fifth_of).rename("position")
+        for position, of_fifth in values.loc[:, shown].groupby(fifths):
+            cells[model, task, BY_DEPTH, position, dataset] = of_fifth
+    return {"context_use": estimate_cells(cells, settings, files.clusters(), KEYS)}
+
+
+def fifth_of(depth: float) -> float:
+    """Return the middle of the fifth of the text that a depth is in; NaN stays NaN."""
+    return depth if np.isnan(depth) else DEPTHS[min(int(depth * len(DEPTHS)), len(DEPTHS) - 1)]
