@@ -18,6 +18,8 @@ from helpers.script_runs import display_settings
 from pisoft.config.cells import Cell
 from pisoft.config.jobs.displays import DisplayJob
 from pisoft.statistics import published
+from pisoft.statistics.context_use import BY_CHANCE, DEPTHS
+from pisoft.statistics.context_use import METRICS as CONTEXT_METRICS
 from pisoft.statistics.estimates import TESTED
 from pisoft.statistics.metrics import LEVEL, METRICS
 from pisoft.statistics.results import KEYS
@@ -142,6 +144,14 @@ def values_of(case: Case) -> dict[str, dict[Any, Any]]:
             "metric": AREAS,
             "dataset": shown,
             ("method", "other"): list(itertools.combinations(methods, 2)),
+        },
+        "context_use": {
+            "protocol": ("",),
+            "metric": (*CONTEXT_METRICS, *BY_CHANCE.values(), "perturbable_tokens"),
+            "other": ("needle",),
+            ("part", "position"): [("all", None), *(("depth", depth) for depth in DEPTHS)],
+            "dataset": shown,
+            "method": methods,
         },
         "coverage": {
             "method": methods,

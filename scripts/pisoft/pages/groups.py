@@ -8,6 +8,7 @@ GROUPS = {
         "pi_soft_auc",
         "ranks",
         "evidence_recovery",
+        "context_use",
         "pi_curves",
         "pi_curves_all",
         "explorer",

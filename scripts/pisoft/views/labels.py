@@ -13,6 +13,10 @@ CONTROL_PAIRS = {
     "oracle_over_random": "Oracle > random",
 }
 """Pairs of controls that a valid metric orders so, by the part of the results."""
+RECOVERY = {"recall_at_10_percent": "Recall@10 % ↑", "evidence_auprc": "AUPRC ↑"}
+"""Metrics of how far the evidence that was used is recovered."""
+PLANTED_TASKS = {"needle": "One statement", "conflict": "Two that disagree"}
+"""Generators of planted statements."""
 OTHER_CHECKS = {"labels": "Shuffled labels", "input": "Another input"}
 
 

@@ -1,0 +1,63 @@
+"""How far the methods recover the statement that was used, over the length of a text and in it."""
+
+from __future__ import annotations
+
+from functools import partial
+from itertools import product
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import NullLocator, PercentFormatter, ScalarFormatter
+
+from pisoft.figures.panels import GREY, Panel, draw, heading, in_rows, lines, n_text
+from pisoft.statistics.context_use import ALL, BY_CHANCE, BY_DEPTH, METRICS
+from pisoft.statistics.metrics import AVERAGE, TOKENS
+from pisoft.statistics.results import select
+from pisoft.views.labels import PLANTED_TASKS, RECOVERY
+from pisoft.views.registry import display
+from pisoft.views.view import View
+
+AXES = {ALL: "Tokens of the text", BY_DEPTH: "Depth of the statement"}
+
+
+@display(
+    title="Do methods find the statement that was used?",
+    by=("model",),
+    reads=("context_use",),
+    cells="context_use",
+)
+def plot(view: View) -> Figure:
+    """Draw a row of panels for each generator: lines over length and depth, and chance, dashed."""
+    results = view.results("context_use")
+    rows = results.rows
+    tasks = [task for task in PLANTED_TASKS if task in set(rows["other"])]
+    lengths = select(rows, metric=TOKENS, part=ALL).groupby("dataset")["value"].mean().round()
+    most = rows.groupby("method")["n"].sum().idxmax()  # chance is of its samples
+
+    def fill(panel: Axes, task: str, metric: str, part: str) -> None:
+        shown = select(rows, other=task, part=part)
+        shown = shown[(shown["dataset"] == AVERAGE) == (part == BY_DEPTH)]
+        if part == ALL:
+            shown = shown.assign(position=shown["dataset"].map(lengths))
+        lines(panel, select(shown, metric=metric), results.methods)
+        chance = select(shown, metric=BY_CHANCE[metric], method=most).sort_values("position")
+        ends = chance["position"], chance["value"]
+        panel.plot(*ends, "--", color=GREY, linewidth=1, label="By chance")
+        panel.set(ylim=(0, 1), xlabel=AXES[part], ylabel="")
+        if part == BY_DEPTH:
+            panel.set(xlim=(0, 1), xticks=(0, 0.5, 1))
+            panel.xaxis.set_major_formatter(PercentFormatter(1))
+        else:
+            panel.set_xscale("log", base=2)
+            panel.set_xticks([*shown["position"].dropna().unique()])
+            panel.xaxis.set_minor_locator(NullLocator())
+            panel.xaxis.set_major_formatter(ScalarFormatter())
+            panel.set_ylabel(f"{RECOVERY[metric]}\n{PLANTED_TASKS[task]}")
+
+    panels: dict[str, Panel] = {
+        f"{task} {metric} {part}": partial(fill, task=task, metric=metric, part=part)
+        for task, metric, part in product(tasks, METRICS, AXES)
+    }
+    n = n_text(select(rows, metric=METRICS[0], part=ALL, dataset=list(results.datasets)))
+    height = 1.4 + 1.9 * len(tasks)
+    return draw(heading(view, n), panels, height, rows=in_rows(panels, 4))
