@@ -162,7 +162,7 @@ class _Builder:
             return None
         rows = []
         for one in counterfactuals:
-            fitted = self._fitted(dict(one["fields"]))
+            fitted = self._fitted(one["fields"])
             assert fitted is not None, "what is too long without the text is too long as it is"
             mask = prompt.tokens.overlapping(_evidence_ranges(prompt, one["evidence"]))
             ids = fitted[0].tokens.ids

@@ -243,6 +243,8 @@ def read_rows(path: Path, kind: str) -> list[dict[str, Any]]:
     if kind in ("datasets", "samples"):
         for row in rows:
             row["fields"] = dict(row["fields"])
+            for one in row["counterfactuals"] or ():
+                one["fields"] = dict(one["fields"])
     return rows
 
 

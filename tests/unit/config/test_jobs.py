@@ -64,7 +64,7 @@ REACHED = {  # by each key of a run file with another value: the jobs whose sett
     "seed": (
         2,
         "sample attribute evaluate ranking uncertainty resampling construct metric_validation "
-        "permuted sanity_checks density sensitivity layer_study datamodel inspect",
+        "permuted sanity_checks density sensitivity layer_study datamodel inspect context_use",
     ),
     "models": (["demo-llama"], f"{NAMES} sanity_checks layer_study"),
     "datasets": (["demo-why", "demo-sentiment"], "display index explorer uncertainty"),
@@ -105,7 +105,7 @@ REACHED = {  # by each key of a run file with another value: the jobs whose sett
     "ranking.steps": (7, "ranking published"),
     "statistics.resamples": (
         500,
-        "uncertainty resampling density permuted sanity_checks sensitivity",
+        "uncertainty resampling density permuted sanity_checks sensitivity context_use",
     ),
     "statistics.equivalence_margin": (0.1, "uncertainty display"),
     "sensitivity": (True, ""),

@@ -223,7 +223,7 @@ def test_no_annotation_is_null_and_no_evidence_is_all_false(tokenizer):
 def test_a_counterfactual_is_a_prompt_of_its_own_with_the_evidence_of_the_clean_one(tokenizer):
     texts = {"clean": "Anna picked red.", "other": "Anna picked orange."}
     span = {"field": "text", "start": 5, "end": 15}
-    made = {"answer": "Red", "evidence": [span], "fields": [("text", texts["other"])]}
+    made = {"answer": "Red", "evidence": [span], "fields": {"text": texts["other"]}}
     record = sample([span], text=texts["clean"]) | {"counterfactuals": [made]}
     row = build(tokenizer, settings(), record)
     (one,) = row["counterfactuals"]
