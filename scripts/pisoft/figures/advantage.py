@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from matplotlib.figure import Figure
 
-from pisoft.figures.panels import by_metric, heading, n_text
+from pisoft.figures.panels import heading, n_text
 from pisoft.figures.pi_curves_all import by_method
 from pisoft.figures.style import WIDTH, theme
 from pisoft.statistics.metrics import CURVE_METRICS, LEVEL, NO_CONTROL
+from pisoft.views.findings import by_metric
 from pisoft.views.registry import display
 from pisoft.views.view import Results, View
 

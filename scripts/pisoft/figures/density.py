@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from matplotlib.figure import Figure
 
-from pisoft.figures.panels import by_metric, dot_panels, n_text
+from pisoft.figures.panels import dot_panels, n_text
 from pisoft.figures.style import theme
 from pisoft.formatting import signed
 from pisoft.statistics.metrics import AUC_METRICS, METRICS
 from pisoft.statistics.results import select
+from pisoft.views.findings import by_metric
 from pisoft.views.registry import display
 from pisoft.views.view import Number, View
 

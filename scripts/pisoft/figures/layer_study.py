@@ -13,6 +13,7 @@ from pisoft.figures.style import line_styles
 from pisoft.statistics.layer_study import REST
 from pisoft.statistics.metrics import AUC_METRICS, METRICS, PROPOSED
 from pisoft.statistics.results import select
+from pisoft.views.findings import best_depths
 from pisoft.views.registry import display
 from pisoft.views.view import View
 
@@ -40,4 +41,5 @@ def plot(view: View) -> Figure:
         over_layers(panel, rows["position"], "Decoder layers summed, counted from the last")
 
     panels = {METRICS[metric].label: partial(fill, metric=metric) for metric in AUC_METRICS}
-    return draw(heading(view, n_text(rows)), panels, 2.9)
+    title = heading(view, n_text(rows), message=best_depths(rows, labels))
+    return draw(title, panels, 2.9)

@@ -11,11 +11,11 @@ from pisoft.figures.panels import GREY, Panel, draw, heading, lines, n_text, ove
 from pisoft.figures.style import LineStyle, theme
 from pisoft.statistics.metrics import CURVE_METRICS
 from pisoft.statistics.results import select
+from pisoft.views.findings import CHANCE, controls_in_order
 from pisoft.views.labels import CONTROL_PAIRS
 from pisoft.views.registry import display
 from pisoft.views.view import View
 
-CHANCE = 0.5
 # Of the metrics, where lines are no methods.
 STYLES = {"pi_soft_ns": LineStyle("black", "", "-"), "pi_soft_nc": LineStyle("#0B4FB3", "", "--")}
 
@@ -45,8 +45,9 @@ def plot(view: View) -> Figure:
     }
     below = {part: partial(fill_pair, part=part) for part in CONTROL_PAIRS}
     rows = [[label for label in above for _ in range(2)], [*below]]
-    n = n_text(results.rows)
-    figure = draw(heading(view, n), above | below, 5.4, rows=rows, height_ratios=[1.6, 1])
+    message = controls_in_order(results.rows, CONTROL_PAIRS)
+    title = heading(view, n_text(results.rows), message=message)
+    figure = draw(title, above | below, 5.4, rows=rows, height_ratios=[1.6, 1])
     over_pi(figure.axes[: len(above)], means.rows["value"])
     first = figure.axes[len(above)]
     first.set_ylabel("Share of samples ↑")

@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 from pisoft.figures.panels import GREY, Panel, draw, heading, in_rows, lines, n_text
 from pisoft.statistics.off_distribution import CLEAN, OPERATORS
 from pisoft.statistics.results import select
+from pisoft.views.findings import entropy_differences
 from pisoft.views.registry import display
 from pisoft.views.view import View
 
@@ -57,6 +58,8 @@ def plot(view: View) -> Figure:
         f"{dataset} {measure}": partial(fill, dataset=dataset, measure=measure)
         for dataset, measure in product(results.datasets, MEASURES)
     }
-    n = n_text(select(results.rows, dataset=list(results.datasets)))
+    single = select(results.rows, dataset=list(results.datasets))
+    message = entropy_differences(single, operators)
+    title = heading(view, n_text(single), message=message)
     height = 1.2 + 1.4 * len(results.datasets)
-    return draw(heading(view, n), panels, height, rows=in_rows(panels, len(MEASURES)))
+    return draw(title, panels, height, rows=in_rows(panels, len(MEASURES)))

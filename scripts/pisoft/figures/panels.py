@@ -18,7 +18,6 @@ from matplotlib.ticker import FixedLocator, NullLocator, ScalarFormatter
 
 from pisoft.figures.style import WIDTH, LineStyle, NotebookFigure, line_styles, theme
 from pisoft.formatting import NOTHING, signed
-from pisoft.statistics.metrics import METRICS
 from pisoft.views.view import View
 
 GREY = "#4D4D4D"
@@ -74,13 +73,6 @@ def heading(view: View, *more: str, message: str = "") -> str:
     """Return a figure's title: its message, or what it shows; below of what, and `n = 98` etc."""
     lines = filter(None, (message or view.title, " · ".join((view.where, *more))))
     return "\n".join(wrapped(line, TITLE_CHARACTERS, break_on_hyphens=False) for line in lines)
-
-
-def by_metric(findings: Mapping[str, str]) -> str:
-    """Join what metrics find: `A by both metrics`, or `A by π-Soft-NS, B by π-Soft-NC`."""
-    if len(findings) == 2 and len({*findings.values()}) == 1:
-        return f"{next(iter(findings.values()))} by both metrics"
-    return ", ".join(f"{text} by {METRICS[metric].name}" for metric, text in findings.items())
 
 
 def in_rows(names: Iterable[str], columns: int) -> list[list[str]]:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from matplotlib.figure import Figure
 
-from pisoft.figures.panels import GREY, by_metric, dot_panels, n_text
+from pisoft.figures.panels import GREY, dot_panels, n_text
 from pisoft.statistics.metrics import AUC_METRICS, LEVEL, METRICS
 from pisoft.statistics.results import select
+from pisoft.views.findings import by_metric
 from pisoft.views.registry import display
 from pisoft.views.view import View
 

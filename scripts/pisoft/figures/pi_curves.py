@@ -14,10 +14,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.transforms import ScaledTranslation
 
-from pisoft.figures.panels import by_metric, draw, heading, lines, n_text, over_pi
+from pisoft.figures.panels import draw, heading, lines, n_text, over_pi
 from pisoft.figures.style import line_styles
 from pisoft.statistics.metrics import AUC_METRICS, CONTROL, CURVE_METRICS, LEVEL, PROPOSED
 from pisoft.statistics.results import select
+from pisoft.views.findings import by_metric
 from pisoft.views.registry import display
 from pisoft.views.view import View
 

@@ -14,7 +14,6 @@ from matplotlib.lines import Line2D
 from pisoft.figures.panels import (
     GREY,
     Panel,
-    by_metric,
     draw,
     draw_band,
     heading,
@@ -26,6 +25,7 @@ from pisoft.figures.panels import (
 from pisoft.figures.style import line_styles, theme
 from pisoft.statistics.metrics import CONTROL, CURVE_METRICS
 from pisoft.statistics.results import select
+from pisoft.views.findings import by_metric
 from pisoft.views.registry import display
 from pisoft.views.view import View
 

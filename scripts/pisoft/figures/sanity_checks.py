@@ -5,6 +5,7 @@ from __future__ import annotations
 from matplotlib.figure import Figure
 
 from pisoft.figures.panels import GREY, dot_panels, n_text
+from pisoft.views.findings import unchanged_scores
 from pisoft.views.labels import sanity_checks
 from pisoft.views.registry import display
 from pisoft.views.view import View
@@ -24,7 +25,8 @@ def plot(view: View) -> Figure:
         f"Spearman's ρ ↓\n{label}": results.select(**keys).rows
         for label, keys in sanity_checks(results.rows).items()
     }
-    figure = dot_panels(view, panels, results.methods, n_text(results.rows))
+    n, message = n_text(results.rows), unchanged_scores(results.rows)
+    figure = dot_panels(view, panels, results.methods, n, message=message)
     for panel in figure.axes:
         panel.axvline(0, color=GREY, linewidth=1)
     return figure

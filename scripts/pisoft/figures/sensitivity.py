@@ -13,6 +13,7 @@ from pisoft.figures.panels import GREY, LINE_HEIGHT, draw, heading, n_text
 from pisoft.statistics.alternatives import ALTERNATIVES
 from pisoft.statistics.metrics import AUC_METRICS, AVERAGE, METRICS
 from pisoft.statistics.results import select
+from pisoft.views.findings import MOSTLY, changed_leaders
 from pisoft.views.registry import display
 from pisoft.views.view import MISSING, View
 
@@ -56,7 +57,7 @@ def plot(view: View) -> Figure:
                 why = "does not apply" if tau is MISSING else tau.text
                 panel.text(0.1, line, why, style="italic", backgroundcolor="white", **beside)
                 continue
-            colour = CHANGED if best.value >= 0.5 else SAME
+            colour = CHANGED if best.value >= MOSTLY else SAME
             panel.plot([tau.low, tau.high], [line, line], color=colour, linewidth=1.8)
             panel.plot(tau.value, line, "o", color=colour, markersize=5)
             of_one = "yes" if best.value else "no"
@@ -74,4 +75,5 @@ def plot(view: View) -> Figure:
 
     panels = {metric: partial(fill, metric=metric) for metric in AUC_METRICS}
     height = 1.3 + LINE_HEIGHT * len(names)
-    return draw(heading(view, n_text(average.rows)), panels, height, legend=False, sharey=True)
+    title = heading(view, n_text(average.rows), message=changed_leaders(average.rows))
+    return draw(title, panels, height, legend=False, sharey=True)

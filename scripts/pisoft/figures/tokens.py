@@ -31,6 +31,7 @@ from pisoft.segments import sentences
 from pisoft.statistics.scores import StepScores, read_scores
 from pisoft.store.cells import read_generations, read_prompts, target_text
 from pisoft.store.parquet import OK
+from pisoft.views.findings import shared_top_tokens
 from pisoft.views.registry import display
 from pisoft.views.view import View
 
@@ -103,10 +104,10 @@ def plot(view: View) -> Figure:
     assert share is not None, "without it, there are no such figures"
     aggregated = settings.step_scores == "aggregated"
     texts = examples(chosen, steps, methods, share, settings.targets[cell["dataset"]], aggregated)
-    where = heading(view, f"top {100 * share:g} % of tokens")
     if cell["part"] == "sentence":
         texts = [key_sentence(text) for text in texts]
-    return plot_tokens(texts, methods, where)
+    title = heading(view, f"top {100 * share:g} % of tokens", message=message(texts, methods))
+    return plot_tokens(texts, methods, title)
 
 
 # Samples, and what is shown of them ---------------------------------------------------------------
@@ -226,10 +227,23 @@ def _example(
     )
 
 
+def message(texts: Sequence[Example], methods: Mapping[str, str]) -> str:
+    """Return what methods with top tokens in all texts, or in all with evidence, find together."""
+    marked = [text for text in texts if text.evidence is not None]
+    compared = marked or texts
+    top = {
+        name: np.concatenate([text.top[name] for text in compared])
+        for name in methods
+        if compared and all(name in text.top for text in compared)
+    }
+    masks = [text.evidence for text in marked if text.evidence is not None]
+    return shared_top_tokens(top, np.concatenate(masks) if masks else None, methods)
+
+
 # The figure ---------------------------------------------------------------------------------------
 
 
-def plot_tokens(examples: Sequence[Example], methods: Mapping[str, str], where: str) -> Figure:
+def plot_tokens(examples: Sequence[Example], methods: Mapping[str, str], title: str) -> Figure:
     """Draw the tokens of examples, one below the other, with bars above every method's top tokens.
 
     Known evidence is underlined. A method without top tokens has a row that says why. Texts of more
@@ -243,17 +257,18 @@ def plot_tokens(examples: Sequence[Example], methods: Mapping[str, str], where: 
         margin = 2 * MARGIN + max(_width(label, LABEL_SIZE) for label in labels.values())
         texts = [_wrapped(example, margin) for example in examples]
         block = ROW * len(methods) + TEXT_HEIGHT + LINE_GAP
-        height = HEADING * (3 + len(texts)) + block * sum(map(len, texts))
+        title = title if examples else f"{title} · no sample could be answered"
+        if any(example.evidence is not None for example in examples):
+            title += " · underlined: evidence"
+        above = HEADING * (1 + len(title.splitlines()))
+        height = above + HEADING * len(texts) + block * sum(map(len, texts))
         figure = Figure(figsize=(WIDTH, height / 72))
         axes = figure.add_axes((0, 0, 1, 1), xlim=(0, PAGE), ylim=(0, height))
         axes.set_axis_off()
-        title = where if examples else f"{where} · no sample could be answered"
-        if any(example.evidence is not None for example in examples):
-            title += " · underlined: evidence"
         place: dict[str, Any] = {"ha": "center", "va": "top", "fontsize": "medium"}
         for number, line in enumerate(title.splitlines()):
             axes.text(PAGE / 2, height - MARGIN - number * HEADING, printable(line), **place)
-        top = height - 3 * HEADING
+        top = height - above
         for example, lines in zip(examples, texts, strict=True):
             n = sum(map(len, lines))
             cut = "" if n == len(example.texts) else f" · cut: the first {n} tokens are shown"

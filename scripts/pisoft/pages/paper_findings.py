@@ -14,7 +14,10 @@ import pandas as pd
 
 from pisoft.config.studies import SELECTED_METHODS
 from pisoft.formatting import signed
-from pisoft.pages.findings import (
+from pisoft.statistics.advantage import HALVES
+from pisoft.statistics.metrics import AUC_METRICS, LEVEL, METRICS
+from pisoft.tables.layout import interval_text, p_text
+from pisoft.views.findings import (
     BETTER,
     EQUAL,
     NC,
@@ -26,9 +29,6 @@ from pisoft.pages.findings import (
     Order,
     begun,
 )
-from pisoft.statistics.advantage import HALVES
-from pisoft.statistics.metrics import AUC_METRICS, LEVEL, METRICS
-from pisoft.tables.layout import interval_text, p_text
 
 HOLDS, FAILS, OPEN = "holds", "does not hold", "inconclusive at this sample size"
 NOT_RUN = "not tested in this run"
@@ -94,10 +94,10 @@ def _with_density(numbers: Numbers, metric: str) -> tuple[int | None, str]:
 
 
 def _best_by_nc(order: Order) -> Finding:
-    why = f"Highest is {order.value(order.best[0])}"
+    why = f"Highest is {_value(order, order.best[0])}"
     proposed = next((name for name in PROPOSED if name in order.rows.index), "")
     if proposed and proposed not in order.best:
-        why += f"; {order.value(proposed)}, {_p(order.rows['p_adjusted'][proposed])}"
+        why += f"; {_value(order, proposed)}, {_p(order.rows['p_adjusted'][proposed])}"
     clear = proposed in order.best and not order.groups[EQUAL] and not order.groups[UNTESTED]
     verdict = HOLDS if clear else FAILS if proposed in order.groups[WORSE] else OPEN
     if proposed != PROPOSED[0]:
@@ -115,7 +115,7 @@ def _no_dominant(order: Order, of: str) -> Finding:
     rivals = order.rows.drop(index=order.best)
     equivalent = list(rivals.index[rivals["p_equivalence"].astype(float) < LEVEL])
     clauses = [
-        f"Highest is {', '.join(map(order.value, order.best))}",
+        f"Highest is {', '.join(_value(order, name) for name in order.best)}",
         f"{EQUAL}: {order.listed(equal)}",
     ]
     if equivalent:
@@ -208,6 +208,13 @@ def _beyond_attention(numbers: Numbers) -> Finding:
         HOLDS if all(len(names) > 1 for names in better.values()) else OPEN,
         f"Significantly better than attention {listed}.",
     )
+
+
+def _value(order: Order, method: str) -> str:
+    """Return a method's value with its interval."""
+    row = order.rows.loc[method]
+    interval = interval_text(row["low"], row["high"], 3) or "no interval"
+    return f"{order.labels[method]} {row['value']:.3f} {interval}"
 
 
 def _p(p_value: float) -> str:

@@ -5,11 +5,10 @@ from __future__ import annotations
 from pisoft.tables import notes
 from pisoft.tables.grid import Column, blocks, each, grid_table, with_interval
 from pisoft.tables.layout import Table
+from pisoft.views.findings import UNCHANGED
 from pisoft.views.labels import sanity_checks
 from pisoft.views.registry import display
 from pisoft.views.view import View
-
-UNCHANGED = 0.9  # ρ from which on scores count as unchanged
 
 
 @display(

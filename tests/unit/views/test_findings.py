@@ -1,0 +1,186 @@
+"""Titles of figures follow from their numbers: of one, of some, of none, of all."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from helpers.views import results
+from pisoft.views.findings import (
+    best_depths,
+    changed_leaders,
+    controls_in_order,
+    entropy_differences,
+    shared_top_tokens,
+    unchanged_scores,
+)
+
+NS, NC = "auc_pi_soft_ns", "auc_pi_soft_nc"
+BOTH = {"loosened": "Loosened", "original": "Original"}
+OPERATORS = {"zero": "Zeroed", "mean": "Mean embedding"}
+LABELS = {"a": "A", "b": "B", "c": "C", "d": "D", "e": "E"}
+DIFFERS = "Entropy differs from the clean input's (intervals apart): "
+UNCHANGED = "Scores hardly change (mean ρ ≥ 0.9): "
+
+
+@pytest.mark.parametrize(
+    ("values", "labels", "title"),
+    [
+        (
+            {(NS, "loosened"): [1, 3, 2], (NC, "loosened"): [0, 3, 1]},
+            {"loosened": "Loosened"},
+            "Highest AUC: with the last 2 layers by both metrics",
+        ),
+        (
+            {(NS, "loosened"): [3, 1, 2], (NC, "loosened"): [1, 2, 2]},
+            {"loosened": "Loosened"},
+            "Highest AUC: with the last layer by π-Soft-NS, with the last 2 or 4 layers by "
+            "π-Soft-NC",
+        ),
+        (
+            {(NS, "loosened"): [1, 1, 1], (NS, "original"): [1, 1, 2]},
+            BOTH,
+            "Highest AUC: Loosened at every depth alike and Original with the last 4 layers by "
+            "π-Soft-NS",
+        ),
+        (
+            {(NS, "loosened"): [1, 2, 3], (NS, "original"): [None] * 3},
+            BOTH,
+            "Highest AUC: Loosened with the last 4 layers by π-Soft-NS",
+        ),
+        ({(NS, "loosened"): [1]}, {"loosened": "Loosened"}, ""),
+        ({(NS, "loosened"): [None] * 3}, {"loosened": "Loosened"}, ""),
+    ],
+)
+def test_the_depth_of_the_highest_auc_is_named_where_depths_differ(values, labels, title):
+    rows = [
+        {"metric": metric, "method": weights, "position": depth, "value": value}
+        for (metric, weights), line in values.items()
+        for depth, value in zip((1, 2, 4), line, strict=False)
+    ]
+    assert best_depths(results("depths", rows), labels) == title
+
+
+@pytest.mark.parametrize(
+    ("lows", "title"),
+    [
+        ([(0.6, 0.7), (0.6, 0.51)], "at both values of π by π-Soft-NS"),
+        ([(0.6, 0.7), (0.6, 0.5), (0.9, 0.9)], "at 2 of 3 values of π by π-Soft-NS"),
+        ([(0.6, 0.7), (None, 0.6)], "at the only value of π by π-Soft-NS"),
+        ([(0.5, 0.7), (0.4, 0.3)], "at none of 2 values of π by π-Soft-NS"),
+        ([(None, None)], ""),
+    ],
+)
+def test_a_pair_is_in_order_only_where_its_interval_lies_above_chance(lows, title):
+    pairs = ("oracle_over_noisy", "noisy_over_random")
+    rows = [
+        {"metric": "pi_soft_ns", "part": pair, "position": 0.1 * index, "value": 0.9, "low": low}
+        for index, at_pi in enumerate(lows)
+        for pair, low in zip(pairs, at_pi, strict=True)
+    ]
+    made = controls_in_order(results("metric_validation", rows), pairs)
+    assert made == (title and f"Every pair in order more often than by chance: {title}")
+
+
+@pytest.mark.parametrize(
+    ("entropies", "clean", "title"),
+    [
+        ({"zero": [3, 1, -3], "mean": [1, 1, 1]}, 0, "Zeroed at 2 of 3 points, Mean embedding at "
+         "none of 3 points"),
+        ({"zero": [3, 1], "mean": [1, -3]}, 0, "at 1 of 2 points with each operator"),
+        ({"zero": [3, 3, 3]}, 0, "at all 3 points"),
+        ({"zero": [3], "mean": [None]}, 0, "Zeroed at the only point"),
+        ({"zero": [3]}, None, ""),
+    ],
+)  # fmt: skip
+def test_entropies_differ_only_where_intervals_are_apart(entropies, clean, title):
+    keys = {"metric": "entropy", "dataset": "sst2"}
+    rows = [{**keys, "part": "clean", **around(clean)}]
+    rows += [
+        {**keys, "operator": operator, "position": 0.1 * index, **around(value)}
+        for operator, line in entropies.items()
+        for index, value in enumerate(line)
+    ]
+    operators = {name: OPERATORS[name] for name in entropies}
+    made = entropy_differences(results("off_distribution", rows), operators)
+    assert made == (title and DIFFERS + title)
+
+
+def around(value):
+    """Return a number with an interval that reaches as far as 1 to both sides."""
+    return {} if value is None else {"value": value, "low": value - 1, "high": value + 1}
+
+
+@pytest.mark.parametrize(
+    ("rhos", "title"),
+    [
+        ({"Last 2 layers": [0.9, 0.1], "Shuffled labels": [0.95, 0.9]},
+         "1 of 2 methods (last 2 layers), both methods (shuffled labels)"),
+        ({"Last 2 layers": [0.1, 0.89], "Another input": [-1, 0]},
+         "none of 2 methods (last 2 layers, another input)"),
+        ({"Last layer": [1, 1], "Last 2 layers": [0.1, None]}, "none of 1 method (last 2 layers)"),
+        ({"Last layer": [1, None]}, "the only method (last layer)"),
+        ({"Last layer": [None, None]}, ""),
+    ],
+)  # fmt: skip
+def test_unchanged_scores_are_counted_where_a_check_is_strongest_and_random_ones_never(rhos, title):
+    kinds = {
+        "Last layer": {"part": "layers", "position": 1, "variant": "reinit-1"},
+        "Last 2 layers": {"part": "layers", "position": 2, "variant": "reinit-2"},
+        "Shuffled labels": {"part": "labels", "variant": "shuffled-labels"},
+        "Another input": {"part": "input"},
+    }
+    rows = [
+        {**kinds[label], "metric": "rho", "method": method, "value": rho}
+        for label, by_method in rhos.items()
+        for method, rho in zip(("random", "a", "b"), (1, *by_method), strict=True)
+    ]
+    assert unchanged_scores(results("sanity_checks", rows)) == (title and UNCHANGED + title)
+
+
+@pytest.mark.parametrize(
+    ("changes", "title"),
+    [
+        ({NS: [1, 0, 0.5], NC: [0, 0.45]},
+         "2 of 3 changed choices by π-Soft-NS, none of 2 changed choices by π-Soft-NC"),
+        ({NS: [1, 1], NC: [1, 1]}, "both changed choices by both metrics"),
+        ({NS: [1, None], NC: [None]}, "the only changed choice by π-Soft-NS"),
+        ({NS: [None]}, ""),
+    ],
+)  # fmt: skip
+def test_changed_choices_count_only_with_a_number(changes, title):
+    rows = [
+        {"metric": metric, "part": f"choice-{index}", "other": "best_changes", "value": value}
+        for metric, line in changes.items()
+        for index, value in enumerate(line)
+    ]
+    made = changed_leaders(results("sensitivity", rows))
+    assert made == (title and f"Another method is best with {title}")
+
+
+@pytest.mark.parametrize(
+    ("top", "evidence", "title"),
+    [
+        (["110", "100"], "110", "Most evidence among its top tokens: A (2 of 2 tokens)"),
+        (["100", "010", "001"], "110", "Most evidence among its top tokens: A, B (1 of 2 tokens)"),
+        (["1000", "1000", "1000", "1000", "0001"], "1100",
+         "Most evidence among its top tokens: 4 methods (1 of 2 tokens)"),
+        (["100", "100"], "100", "Evidence among the top tokens of both methods: 1 of 1 token"),
+        (["001", "001"], "110", "No method has evidence among its top tokens"),
+        (["110", "100", "100"], None, "1 token is a top token of all 3 methods"),
+        (["110", "110"], None, "2 tokens are top tokens of both methods"),
+        (["110", "100", "010"], None, "No token is a top token of more than 2 of 3 methods"),
+        (["100", "010"], None, "No two methods share a top token"),
+        (["000", "000"], None, ""),
+        (["110"], "110", ""),
+        ([], None, ""),
+    ],
+)  # fmt: skip
+def test_top_tokens_are_compared_with_evidence_or_among_methods(top, evidence, title):
+    masks = {name: mask_of(mask) for name, mask in zip(LABELS, top, strict=False)}
+    evidence = None if evidence is None else mask_of(evidence)
+    assert shared_top_tokens(masks, evidence, LABELS) == title
+
+
+def mask_of(digits):
+    return np.array([digit == "1" for digit in digits])
