@@ -4,7 +4,6 @@ CELLS = CONFIG.cells()
 RANDOM_MODELS = {cell.model for cell in CELLS if cell.method == CONTROL}
 SEVERAL_METHODS = {model for model in CONFIG.models if len(CONFIG.methods_of(model)) > 1}
 RANKED = ranked_datasets(CONFIG)
-PLANTED = [name for name, entry in CONFIG.datasets.items() if entry.planted_task]
 WITH_EVIDENCE = [name for name, entry in CONFIG.datasets.items() if entry.has_evidence]
 
 # Some cells of the studies, in their order.
@@ -13,7 +12,7 @@ SOME_CELLS = {
     "ranking": [cell for cell in CELLS if cell.dataset in RANKED],
     "ranked_controls": [cell for cell in CONFIG.cells("controls") if cell.dataset in RANKED],
     "evidence": [cell for cell in CELLS if cell.dataset in WITH_EVIDENCE],
-    "context_use": [cell for cell in CELLS if cell.dataset in PLANTED],
+    "context_use": [cell for cell in CELLS if CONFIG.datasets[cell.dataset].planted_task],
     "timed": [cell for cell in CELLS if cell.method in COMPUTED],
     "compared": [cell for cell in CELLS if cell.model in SEVERAL_METHODS],
     # Masks of random scores; those of single elements say nothing of whole tokens.

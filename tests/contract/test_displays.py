@@ -30,6 +30,7 @@ PLAIN = "several"  # the result set that processes draw
 WITHOUT_N = ("tokens", "metric_agreement")  # single texts, a number of methods
 SCRIPT = {"tables": TABULATE, "figures": PLOT}
 PIXEL = 0.01  # inches
+MOST_WORDS = 60  # of a note below a table
 GOLDEN_ALONE = "no random scores"  # a result set that not all displays are made from
 GOLDENS = {
     **dict.fromkeys((PLAIN, "uneven"), EVERY),
@@ -124,6 +125,8 @@ def test_a_table_has_an_entry_in_each_column_and_numbers_with_their_counts(case,
         assert {len(row.entries) for row in rows} <= {len(table.columns)}
         assert sum(width for _, width in table.spanners) in (0, len(table.columns))
         assert table.values.empty or {"n", "n_failed"} <= {*table.values}
+        if case == PLAIN:  # where nothing that a note lists is long
+            assert not [note for note in table.notes if len(note.split()) > MOST_WORDS]
         if len(result_sets.CASES[case].datasets) == 1:
             assert not [text for text in (*table.columns, *table.notes) if "Average" in text]
 

@@ -74,6 +74,6 @@ def plot(view: View) -> Figure:
         panel.set_ylabel("")
 
     panels = {metric: partial(fill, metric=metric) for metric in AUC_METRICS}
-    height = 1.3 + LINE_HEIGHT * len(names)
+    height = 1.5 + LINE_HEIGHT * (len(names) + 1)  # a row for the heading of the shares
     title = heading(view, n_text(average.rows), message=changed_leaders(average.rows))
     return draw(title, panels, height, legend=False, sharey=True)

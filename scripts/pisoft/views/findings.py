@@ -463,7 +463,7 @@ def _most_evidence(hits: Mapping[str, int], evidence: np.ndarray) -> str:
     if len(best) == len(hits):
         return f"Evidence among the top tokens of {_share(len(hits), len(hits), 'method')}: {share}"
     methods = ", ".join(best) if len(best) <= MOST_NAMES else f"{len(best)} methods"
-    return f"Most evidence among its top tokens: {methods} ({share})"
+    return f"Most evidence among the top tokens: {methods} ({share})"
 
 
 # Counts -------------------------------------------------------------------------------------------

@@ -161,10 +161,10 @@ def test_changed_choices_count_only_with_a_number(changes, title):
 @pytest.mark.parametrize(
     ("top", "evidence", "title"),
     [
-        (["110", "100"], "110", "Most evidence among its top tokens: A (2 of 2 tokens)"),
-        (["100", "010", "001"], "110", "Most evidence among its top tokens: A, B (1 of 2 tokens)"),
+        (["110", "100"], "110", "Most evidence among the top tokens: A (2 of 2 tokens)"),
+        (["100", "010", "001"], "110", "Most evidence among the top tokens: A, B (1 of 2 tokens)"),
         (["1000", "1000", "1000", "1000", "0001"], "1100",
-         "Most evidence among its top tokens: 4 methods (1 of 2 tokens)"),
+         "Most evidence among the top tokens: 4 methods (1 of 2 tokens)"),
         (["100", "100"], "100", "Evidence among the top tokens of both methods: 1 of 1 token"),
         (["001", "001"], "110", "No method has evidence among its top tokens"),
         (["110", "100", "100"], None, "1 token is a top token of all 3 methods"),
