@@ -4,14 +4,13 @@ CELLS = CONFIG.cells()
 RANDOM_MODELS = {cell.model for cell in CELLS if cell.method == CONTROL}
 SEVERAL_METHODS = {model for model in CONFIG.models if len(CONFIG.methods_of(model)) > 1}
 RANKED = ranked_datasets(CONFIG)
-WITH_EVIDENCE = [name for name, entry in CONFIG.datasets.items() if entry.has_evidence]
 
 # Some cells of the studies, in their order.
 SOME_CELLS = {
     # Insertion and deletion, recovery of evidence, time: not of every dataset and method.
     "ranking": [cell for cell in CELLS if cell.dataset in RANKED],
     "ranked_controls": [cell for cell in CONFIG.cells("controls") if cell.dataset in RANKED],
-    "evidence": [cell for cell in CELLS if cell.dataset in WITH_EVIDENCE],
+    "evidence": [cell for cell in CELLS if CONFIG.datasets[cell.dataset].has_evidence],
     "context_use": [cell for cell in CELLS if CONFIG.datasets[cell.dataset].planted_task],
     "timed": [cell for cell in CELLS if cell.method in COMPUTED],
     "compared": [cell for cell in CELLS if cell.model in SEVERAL_METHODS],

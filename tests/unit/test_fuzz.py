@@ -266,12 +266,17 @@ def damages(draw):
 
 def strange(field):
     """Return a strategy for values that a column may hold, and a row may not."""
-    kind = field.type
-    if pa.types.is_list(kind):
-        values = st.lists(STRANGE[kind.value_type], max_size=8)
-    else:
-        values = STRANGE[kind]
+    values = strange_of(field.type)
     return values | st.none() if field.nullable else values
+
+
+def strange_of(kind):
+    """Return a strategy for values of a type."""
+    if pa.types.is_list(kind):
+        return st.lists(strange_of(kind.value_type), max_size=8)
+    if pa.types.is_struct(kind):
+        return st.fixed_dictionaries({field.name: strange_of(field.type) for field in kind})
+    return STRANGE[kind]
 
 
 @given(damaged=damages())
