@@ -16,6 +16,7 @@ from pisoft.pages.index import EVIDENCE, facts_of, index_page
 from pisoft.pages.links import links
 from pisoft.pages.page import Figure, write_html, write_verdicts
 from pisoft.views.findings import Numbers, failures, verdict
+
 PLAIN = Case(("random", "saliency", "attention"), labels=LABELS, models={"llama": "Llama"})
 TWO = replace(PLAIN, models={"llama": "Llama", "mistral": "Mistral"})
 FILES = {
