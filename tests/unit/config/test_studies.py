@@ -39,22 +39,12 @@ def local(tmp_path):
 def load(root, monkeypatch):
     """Load the demonstration's run file with another layer study and other keys."""
     monkeypatch.chdir(root)
-    raw = read_yaml(root / "config/config.yaml")
+    studies = dict.fromkeys(("metric_validation", "sanity_checks", "operators"))
+    raw = read_yaml(root / "config/config.yaml") | studies
 
     def load_changed(study, **changes):
-        return load_config(
-            {
-                **raw,
-                "metric_validation": None,
-                "sanity_checks": None,
-                "operators": None,
-                **changes,
-                "layer_study": study,
-            },
-            root / "config/catalogue",
-            "run.yaml",
-            load_method,
-        )
+        given = raw | changes | {"layer_study": study}
+        return load_config(given, root / "config/catalogue", "run.yaml", load_method)
 
     return load_changed
 
@@ -106,25 +96,21 @@ def test_depths_of_a_hub_model_are_clipped_when_it_is_loaded():
         assert made.heads == "merged"
 
 
-def test_a_fixed_depth_among_the_others_costs_nothing():
+def test_a_fixed_depth_costs_nothing_among_the_others_and_is_never_selected_apart_from_them():
     found = depths(HUB, depths=(1, 4), fixed_depth=4)
     assert numbers(found) == [(1, True, False), (4, True, True)]
-
-
-def test_a_fixed_depth_apart_from_the_others_is_never_selected():
     found = depths(TRAINED, depths=(1, 4), fixed_depth=3)
     assert numbers(found) == [(1, True, False), (3, False, True), (4, True, False)]
 
 
-@pytest.mark.parametrize("text", ["{}", '{"num_hidden_layers": null}'])
-def test_an_unusual_local_configuration_leaves_the_clipping_to_the_job(local, text):
-    assert decoder_layers(local(text)) is None
-
-
-@pytest.mark.parametrize("text", ["{", "[]"])
-def test_a_broken_local_configuration_is_named(local, text):
-    with pytest.raises(BenchmarkError, match=r"config\.json: is not a model's configuration"):
-        decoder_layers(local(text))
+def test_an_unusual_local_configuration_leaves_the_clipping_to_the_job_and_a_broken_one_is_named(
+    local,
+):
+    for unusual in ("{}", '{"num_hidden_layers": null}'):
+        assert decoder_layers(local(unusual)) is None
+    for broken in ("{", "[]"):
+        with pytest.raises(BenchmarkError, match=r"config\.json: is not a model's configuration"):
+            decoder_layers(local(broken))
 
 
 # Run file -------------------------------------------------------------------------------------
@@ -161,14 +147,6 @@ def test_the_main_tables_show_of_the_study_what_it_selects_alone(load):
     assert SummariseJob.of(with_study) == SummariseJob.of(without)
 
 
-def study_names(load, **options):
-    """Return the names of a study's methods, beside one Grad-ELLM with options of its own."""
-    entry = {"method": "grad_ellm", "options": options}
-    changes = {"methods": ["saliency", "twin"], "catalogue": {"methods": {"twin": entry}}}
-    config = load(ONE_MODEL, **changes, restrictions={})
-    return [depth.name for depth in all_depths(config)], config
-
-
 def test_all_layers_are_not_evaluated_again_where_the_main_tables_have_them(load):
     config = load(ONE_MODEL, restrictions={})
     (below, whole) = all_depths(config)
@@ -189,38 +167,30 @@ def test_both_token_weightings_have_their_own_twin(load):
     assert names[1::2] == ["grad_ellm", "grad_ellm_original"]
 
 
+BELOW, WHOLE = "grad_ellm-loosened-02", "grad_ellm-loosened-04"
+
+
 @pytest.mark.parametrize(
-    "options",
+    ("options", "names"),
     [
-        {},  # as is the default
-        {"layers": None, "heads": "merged"},
-        {"clip_layers": True},  # all layers are never more than there are
+        ({}, [BELOW, "twin"]),  # as is the default
+        ({"layers": None, "heads": "merged"}, [BELOW, "twin"]),
+        ({"clip_layers": True}, [BELOW, "twin"]),  # all layers are never more than there are
+        ({"layers": 2, "clip_layers": True}, ["twin", WHOLE]),
+        ({"heads": "per_head"}, [BELOW, WHOLE]),
+        ({"token_weights": "original"}, [BELOW, WHOLE]),
+        ({"layers": 1}, [BELOW, WHOLE]),
+        ({"layers": 2}, [BELOW, WHOLE]),  # which refuses a model that has fewer
+        ({"layers": 2, "heads": "per_head", "clip_layers": True}, [BELOW, WHOLE]),
     ],
 )
-def test_an_entry_that_does_the_same_is_a_twin_however_it_is_written(load, options):
-    names, config = study_names(load, **options)
-    assert names == ["grad_ellm-loosened-02", "twin"]
+def test_an_entry_that_does_the_same_as_a_depth_is_its_twin_however_it_is_written(
+    load, options, names
+):
+    twin = {"methods": {"twin": {"method": "grad_ellm", "options": options}}}
+    config = load(ONE_MODEL, methods=["saliency", "twin"], catalogue=twin, restrictions={})
+    assert [depth.name for depth in all_depths(config)] == names
     assert config.evaluated_methods["twin"].options == options
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"heads": "per_head"},
-        {"token_weights": "original"},
-        {"layers": 1},
-        {"layers": 2},  # which refuses a model that has fewer
-        {"layers": 2, "heads": "per_head", "clip_layers": True},
-    ],
-)
-def test_an_entry_with_another_option_is_no_twin(load, options):
-    names, _ = study_names(load, **options)
-    assert names == ["grad_ellm-loosened-02", "grad_ellm-loosened-04"]
-
-
-def test_a_depth_is_a_twin_of_an_entry_with_that_depth(load):
-    names, _ = study_names(load, layers=2, clip_layers=True)
-    assert names == ["twin", "grad_ellm-loosened-04"]
 
 
 def test_another_method_with_equal_options_is_no_twin(load):
@@ -251,12 +221,8 @@ def test_a_study_method_is_attributed_like_any_other(load):
     names = {"model": "demo-llama", "dataset": "demo-sentiment"}
     job = AttributeJob.of(load({"depths": [2]}), method="grad_ellm-original-02", **names)
     assert job.method == "grad_ellm"
-    assert job.options == {
-        "layers": 2,
-        "clip_layers": True,
-        "token_weights": "original",
-        "heads": "merged",
-    }
+    options = {"layers": 2, "clip_layers": True, "token_weights": "original", "heads": "merged"}
+    assert job.options == options
 
 
 def test_the_study_s_jobs_see_its_own_models_and_datasets_only(load):
@@ -301,6 +267,7 @@ def test_the_paper_s_run_evaluates_the_paper_s_depths_once(root):
 # Metric validation ------------------------------------------------------------------------------
 
 MADE = ("demo-sentiment", "demo-why")
+PLAIN = {"restrictions": {}, "catalogue": {}}
 VALIDATION = {"noise": [1], "permutations": 2, "permuted_methods": ["saliency", "attention"]}
 
 
@@ -312,20 +279,12 @@ def cells_by_kind(config):
 
 
 def test_controls_are_where_evidence_is_known_and_twins_where_their_method_is(load):
-    datasets = ["demo-sentiment", "demo-why", "sst2"]
-    added = {"datasets": datasets, "methods": ["random", "saliency"]}
-    config = load(
-        None,
-        metric_validation=VALIDATION,
-        models=["demo-llama"],
-        restrictions={},
-        catalogue={},
-        **added,
-    )
+    datasets = [*MADE, "sst2"]
+    chosen = {"models": ["demo-llama"], "datasets": datasets, "methods": ["random", "saliency"]}
+    config = load(None, metric_validation=VALIDATION, **chosen, **PLAIN)
     found = cells_by_kind(config)
     controls = ("oracle", "oracle-noise-1", "anti-oracle", "position", "uniform", "first-token")
-    known = datasets[:2]
-    assert found["controls"] == {("demo-llama", name, of) for name in controls for of in known}
+    assert found["controls"] == {("demo-llama", name, of) for name in controls for of in MADE}
     permuted = ("saliency-permuted-1", "saliency-permuted-2")
     assert found["permuted"] == {
         ("demo-llama", name, dataset) for name in permuted for dataset in datasets
@@ -336,26 +295,16 @@ def test_controls_are_where_evidence_is_known_and_twins_where_their_method_is(lo
 
 
 def test_almost_equal_noise_has_different_names(load):
-    noise = [0.5, 0.5000000001, 2]
-    config = load(None, metric_validation={"noise": noise}, restrictions={}, catalogue={})
-    assert config.run_file.metric_validation.ladder == (
-        "oracle",
-        "oracle-noise-0.5",
-        "oracle-noise-0.5000000001",
-        "oracle-noise-2",
-    )
-    labels = [
-        config.evaluated_methods[name].label
-        for name in ("oracle-noise-0.5000000001", "oracle-noise-2")
-    ]
-    assert labels == ["Oracle, noise 0.5000000001", "Oracle, noise 2"]
+    config = load(None, metric_validation={"noise": [0.5, 0.5000000001, 2]}, **PLAIN)
+    noisy = ["0.5", "0.5000000001", "2"]
+    ladder = config.run_file.metric_validation.ladder
+    assert ladder == ("oracle", *(f"oracle-noise-{noise}" for noise in noisy))
+    labels = [config.evaluated_methods[name].label for name in ladder[1:]]
+    assert labels == [f"Oracle, noise {noise}" for noise in noisy]
 
 
 def test_without_random_scores_there_are_twins_alone(load):
-    config = load(
-        None, metric_validation=VALIDATION, methods=["saliency"], restrictions={}, catalogue={}
-    )
-    found = cells_by_kind(config)
+    found = cells_by_kind(load(None, metric_validation=VALIDATION, methods=["saliency"], **PLAIN))
     assert not found["controls"]
     assert {method for _, method, _ in found["permuted"]} == {
         f"saliency-permuted-{k}" for k in (1, 2)
@@ -427,139 +376,79 @@ def test_other_operators_have_cells_and_settings_of_their_own(load):
         for operator in operators[protocol]
         for method in ("random", "saliency")
     ]
-    made = EvaluateJob.of(
-        config,
-        protocol="dynamic",
-        operator="hide",
-        model="demo-llama",
-        method="random",
-        dataset="demo-why",
-        part="demo-why",
-    )
-    assert (made.protocol, made.evaluation.operator) == ("dynamic", "hide")
     names = {"model": "demo-llama", "method": "random", "dataset": "demo-why", "part": "demo-why"}
+    made = EvaluateJob.of(config, protocol="dynamic", operator="hide", **names)
+    assert (made.protocol, made.evaluation.operator) == ("dynamic", "hide")
     own = EvaluateJob.of(config, protocol="fixed", **names)
     assert (own.protocol, own.evaluation.operator) == ("fixed", "zero")
-    assert InspectJob.of(config, protocol="dynamic", model="demo-llama").operators == (
-        "zero", "mean", "unknown", "hide",
-    )  # fmt: skip
-    assert InspectJob.of(config, protocol="fixed", model="demo-llama").operators == (
-        "zero",
-        "mean",
-        "unknown",
-    )
+    for protocol, others in operators.items():
+        inspected = InspectJob.of(config, protocol=protocol, model="demo-llama")
+        assert inspected.operators == ("zero", *others)
     assert load(None).cells("operators") == load(None).cells("inputs") == []
 
 
 # Refusals -------------------------------------------------------------------------------------
 
 OUT_OF_ORDER = "must increase (got [2, 1])"
+NOTHING = "leaves nothing to do: "
 MORE = {"datasets": [*MADE, "sst2"]}
 ORACLE = {"methods": {"known": {"source": {"kind": "control", "scores": "oracle"}}}}
 NOISY = {"methods": {"known": {"source": {"kind": "control", "scores": "uniform", "noise": 1}}}}
-HUB_MODEL = {"models": ["demo-llama", "mistral-7b-instruct-v0.3"]}
+TAKEN = {"methods": {name: {"method": "saliency"} for name in ("oracle", "grad_ellm-loosened-02")}}
 QUANTISED = {"models": {"small": {"extends": "demo-llama", "quantization": "nf4"}}}
+OF_A_KEY = [  # key, value, message, what else differs
+    ("layer_study.depths", [2, 1], OUT_OF_ORDER, {}),
+    ("layer_study.models", ["demo-lama"], "unknown name 'demo-lama'; did you", {}),
+    ("layer_study.datasets", ["demo-way"], "unknown name 'demo-way'; did you", {}),
+    ("metric_validation.models", ["demo-lama"], "unknown name 'demo-lama'; did you", {}),
+    ("metric_validation.permuted_methods", ["salency"], "unknown name 'salency'; did you", {}),
+    ("metric_validation.noise", [2, 1], OUT_OF_ORDER, {}),
+    ("sanity_checks.layers", [2, 1], OUT_OF_ORDER, {}),
+    ("sanity_checks.methods", ["salency"], "unknown name 'salency'; did you", {}),
+    ("sanity_checks.labels", True, "is true, but the source of model 'mistral-7b-instruct-v0.3' is "
+     "of kind 'hub', not 'trained'", {"models": ["demo-llama", "mistral-7b-instruct-v0.3"]}),
+    ("sanity_checks.models", ["small"], "the weights of 'small' are quantised (nf4), so they ",
+     {"models": ["small"], "methods": ["saliency"], "catalogue": QUANTISED}),
+    ("operators.methods", ["salency"], "unknown name 'salency'; did you", {}),
+    ("operators.others", [], "nothing is selected", {}),
+    ("operators.others", ["mean", "mean"], "listed twice: mean", {}),
+    ("operators.others", ["zero"], "'zero' is the run's own", {}),
+    ("operators.others", ["hide"], f"{NOTHING}'hide' is not allowed with fixed routing",
+     {"protocols": ["fixed"]}),
+    *((key, ["attention"], f"{NOTHING}the run has none of attention for demo-llama, demo-mistral; "
+       "allowed: random, saliency", {"methods": ["random", "saliency"]})
+      for key in ("operators.methods", "sanity_checks.methods",
+                  "metric_validation.permuted_methods")),
+]  # fmt: skip
 REFUSED = [
-    ({"layer_study": {"depths": [2, 1]}}, f"layer_study.depths: {OUT_OF_ORDER}"),
-    ({"layer_study": {"token_weights": []}}, "layer_study.token_weights: nothing is selected"),
-    ({"layer_study": {"models": ["demo-lama"]}}, "layer_study.models: unknown name 'demo-lama'; d"),
-    ({"layer_study": {"datasets": ["demo-way"]}}, "layer_study.datasets: unknown name 'demo-way'"),
-    (
-        {
-            "layer_study": {"models": ["demo-llama"], "datasets": ["demo-sentiment"]},
-            "restrictions": {"demo-llama": {"datasets": ["demo-why"]}},
-        },
-        "layer_study: leaves nothing to do: `restrictions` allow none of its models (demo-llama)",
-    ),
-    (
-        {
-            "layer_study": {"depths": [2]},
-            "catalogue": {"methods": {"grad_ellm-loosened-02": {"method": "grad_ellm"}}},
-        },
-        "layer_study: evaluates a method by the name 'grad_ellm-loosened-02', which",
-    ),
-    (
-        {"metric_validation": {"models": ["demo-lama"]}},
-        "metric_validation.models: unknown name 'demo-lama'; did you",
-    ),
-    (
-        {"metric_validation": {"permuted_methods": ["salency"]}},
-        "metric_validation.permuted_methods: unknown name 'salency'; d",
-    ),
-    (
-        {"metric_validation": {"permutations": 10**6}},
-        "metric_validation.permutations: must be less than or equal to 100 (got 1000000)",
-    ),
-    ({"metric_validation": {"noise": [2, 1]}}, f"metric_validation.noise: {OUT_OF_ORDER}"),
-    (
-        {"metric_validation": {"permutations": 0, "datasets": ["sst2"]}, **MORE},
-        "metric_validation: leaves nothing to do: none of its datasets (sst2) has evidence",
-    ),
-    (
-        {"metric_validation": {}, "catalogue": {"methods": {"oracle": {"method": "saliency"}}}},
-        "metric_validation: evaluates a method by the name 'oracle', which is that of another",
-    ),
-    (
-        {"catalogue": ORACLE, **MORE},
-        "method 'known': source.scores: needs known evidence, which the records of dataset 'sst2'",
-    ),
-    ({"catalogue": NOISY}, "known: source: noise: only `oracle` has noise, not `uniform`"),
-    (
-        {"sanity_checks": {"labels": True}, **HUB_MODEL},
-        "sanity_checks.labels: is true, but the source of model 'mistral-7b-instruct-v0.3' is of "
-        "kind 'hub', not 'trained'",
-    ),
-    ({"sanity_checks": {"layers": [2, 1]}}, f"sanity_checks.layers: {OUT_OF_ORDER}"),
-    ({"sanity_checks": {"methods": ["salency"]}}, "sanity_checks.methods: unknown name 'sal"),
-    (
-        {
-            "sanity_checks": {"models": ["small"]},
-            "models": ["small"],
-            "methods": ["saliency"],
-            "catalogue": QUANTISED,
-        },
-        "sanity_checks.models: the weights of 'small' are quantised (nf4), so they ",
-    ),
-    ({"operators": {"others": []}}, "operators.others: nothing is selected"),
-    ({"operators": {"others": ["mean", "mean"]}}, "operators.others: listed twice: mean"),
-    ({"operators": {"others": ["zero"]}}, "operators.others: 'zero' is the run's own"),
     *(
-        (
-            {section: {key: ["attention"]}, "methods": ["random", "saliency"]},
-            f"{section}.{key}: leaves nothing to do: the run has none of attention for demo-llama, "
-            "demo-mistral; allowed: random, saliency",
-        )
-        for section, key in (
-            ("operators", "methods"),
-            ("sanity_checks", "methods"),
-            ("metric_validation", "permuted_methods"),
-        )
+        ({section: {name: value}, **more}, f"{section}.{name}: {message}")
+        for key, value, message, more in OF_A_KEY
+        for section, name in [key.split(".")]
     ),
-    (
-        {
-            "sanity_checks": {},
-            "methods": ["known"],
-            "catalogue": ORACLE,
-            "masked_model": "roberta-base",
-        },
-        "sanity_checks.methods: leaves nothing to do: the scores of known are not computed",
-    ),
-    (
-        {"operators": {"others": ["hide"]}, "protocols": ["fixed"]},
-        "operators.others: leaves nothing to do: 'hide' is not allowed with fixed routing",
-    ),
-    ({"operators": {"methods": ["salency"]}}, "operators.methods: unknown name 'salency'; did"),
+    ({"layer_study": {"models": ["demo-llama"], "datasets": ["demo-sentiment"]},
+      "restrictions": {"demo-llama": {"datasets": ["demo-why"]}}},
+     f"layer_study: {NOTHING}`restrictions` allow none of its models (demo-llama)"),
+    ({"layer_study": {"depths": [2]}, "catalogue": TAKEN},
+     "layer_study: evaluates a method by the name 'grad_ellm-loosened-02', which"),
+    ({"metric_validation": {"permutations": 0, "datasets": ["sst2"]}, **MORE},
+     f"metric_validation: {NOTHING}none of its datasets (sst2) has evidence"),
+    ({"metric_validation": {}, "catalogue": TAKEN},
+     "metric_validation: evaluates a method by the name 'oracle', which is that of another"),
+    ({"catalogue": ORACLE, **MORE},
+     "method 'known': source.scores: needs known evidence, which the records of dataset 'sst2'"),
+    ({"catalogue": NOISY}, "known: source: noise: only `oracle` has noise, not `uniform`"),
+    ({"sanity_checks": {}, "methods": ["known"], "catalogue": ORACLE},
+     f"sanity_checks.methods: {NOTHING}the scores of known are not computed"),
     ({"operators": {}, "evaluation": {"mask": "element"}}, "others: 'hide' is not allowed with"),
     ({"evaluation": {"mask": "element", "operator": "hide"}}, "'hide' is not allowed with mask"),
-    (
-        {"evaluation": {"operator": "hide"}, "protocols": ["dynamic", "fixed"]},
-        "protocols: 'fixed' is not allowed with evaluation.operator 'hide'",
-    ),
-]
+    ({"evaluation": {"operator": "hide"}, "protocols": ["dynamic", "fixed"]},
+     "protocols: 'fixed' is not allowed with evaluation.operator 'hide'"),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("changes", "message"), REFUSED, ids=[text for _, text in REFUSED])
 def test_a_study_that_cannot_be_right_is_refused(load, changes, message):
-    given = {"restrictions": {}, "catalogue": {}, "masked_model": "roberta-base", **changes}
+    given = {**PLAIN, "masked_model": "roberta-base", **changes}
     with pytest.raises(BenchmarkError, match=re.escape(message)):
         load(given.pop("layer_study", None), **given)
