@@ -11,19 +11,19 @@ import yaml
 from pisoft.attribution import load_method
 from pisoft.config.captions import demonstration_warning, settings_as_yaml
 from pisoft.config.loading import load_config
+from pisoft.config.resolved import Config
 from pisoft.config.validation import read_yaml
 
-RUN = {
-    "run": "r",
-    "models": ["demo-llama"],
-    "datasets": ["demo-sentiment", "demo-why"],
-    "methods": ["random"],
-}
+RUN = {"run": "r", "models": ["demo-llama"], "datasets": ["demo-sentiment", "demo-why"]}
+
+
+def load(root: Path, **changes: object) -> Config:
+    run = {**RUN, "methods": ["random"], **changes}
+    return load_config(run, root / "config/catalogue", "run.yaml", load_method)
 
 
 def test_captions_show_resolved_settings_and_sections_that_are_off(root: Path) -> None:
-    run = {**RUN, "seed": 5, "ranking": None, "evaluation": {"clamp": "none"}}
-    config = load_config(run, root / "config/catalogue", "run.yaml", load_method)
+    config = load(root, seed=5, ranking=None, evaluation={"clamp": "none"})
     sections = settings_as_yaml(config)
     assert sections["seed"] == "  seed: 5\n"
     assert sections["ranking"] == "  ranking: null\n"
@@ -34,10 +34,7 @@ def test_captions_show_resolved_settings_and_sections_that_are_off(root: Path) -
 
 def test_what_the_workflow_made_itself_is_said(root: Path) -> None:
     def said(**changes: object) -> str:
-        run = {**RUN, **changes}
-        return demonstration_warning(
-            load_config(run, root / "config/catalogue", "run.yaml", load_method)
-        )
+        return demonstration_warning(load(root, **changes))
 
     assert "made its models (demo-llama) and records (demo-sentiment, demo-why)" in said()
     real = {"models": ["llama-3.1-8b-instruct"]}
@@ -47,10 +44,7 @@ def test_what_the_workflow_made_itself_is_said(root: Path) -> None:
 
 @pytest.mark.parametrize("file", ["config.yaml", "paper.yaml"])
 def test_captions_name_existing_sections(file: str, root: Path) -> None:
-    run = load_config(
-        read_yaml(root / "config" / file), root / "config/catalogue", file, load_method
-    )
-    sections = set(settings_as_yaml(run))
+    sections = set(settings_as_yaml(load(root, **read_yaml(root / "config" / file))))
     for caption in (root / "rules/captions").rglob("*.rst"):
         asked = caption.read_text(encoding="utf-8").split("snakemake.config.settings.")[1:]
         assert {part.split(" ")[0] for part in asked} <= sections, caption.name
