@@ -1,5 +1,7 @@
 """The summary of insertion and deletion, recomputed from the written rows."""
 
+import itertools
+
 import pytest
 
 from helpers.script_runs import summarise
@@ -17,20 +19,12 @@ NOT_APPLICABLE = {"wikibio": "no label words"}
 def cell_rows(shift, failed=()):
     """Rows of `ranking` of three samples."""
     rows = []
-    for number in range(3):
-        for curve in ("deletion", "insertion"):
-            flips = [(number + shift + step + (curve == "deletion")) % 3 == 0 for step in range(4)]
-            ok = number not in failed
-            rows.append(
-                {
-                    "sample_id": f"s{number}",
-                    "curve": curve,
-                    "perturbable": 9,
-                    "flips": flips if ok else None,
-                    "auc": sum(flips) / 4 if ok else None,
-                    "status": "ok" if ok else "nonfinite_attribution",
-                }
-            )
+    for number, curve in itertools.product(range(3), ("deletion", "insertion")):
+        flips = [(number + shift + step + (curve == "deletion")) % 3 == 0 for step in range(4)]
+        row = {"sample_id": f"s{number}", "curve": curve, "perturbable": 9, "status": "ok"}
+        row |= {"flips": flips, "auc": sum(flips) / 4}
+        bad = {"flips": None, "auc": None, "status": "nonfinite_attribution"}
+        rows.append(row | (bad if number in failed else {}))
     return rows
 
 
