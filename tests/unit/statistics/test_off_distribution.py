@@ -49,26 +49,15 @@ def test_a_sample_has_the_mean_over_its_steps():
     assert table.loc["c"].isna().all()
 
 
-@pytest.fixture
-def summary(tmp_path):
-    """The summary of a dataset of label words, and of another one of open text."""
-    folder = tmp_path / "inputs/dynamic/llama"
-    files = {
-        "sst2": [*input_rows(["a", "b", "c"]), *input_rows(["d", "e"], seed=1)],
-        "why": input_rows(["f", "g", "h"], seed=2, labels=False),
-    }
-    for name, rows in files.items():
-        write_rows(folder / f"{name}.parquet", "inputs", rows, {})
-    output = tmp_path / "off_distribution.parquet"
-    script_runs.summarise(
-        "off_distribution", {"seed": 1, "resamples": 200},
-        {"inputs": [folder / f"{name}.parquet" for name in files]}, {"off_distribution": output},
-    )  # fmt: skip
-    return output, files
-
-
-def test_means_are_over_samples_and_failures_are_counted(summary):
-    output, files = summary
+def test_means_are_over_samples_and_failures_are_counted(tmp_path):
+    """Of a dataset of label words, and of another one of open text."""
+    of_labels = [*input_rows(["a", "b", "c"]), *input_rows(["d", "e"], seed=1)]
+    files = {"sst2": of_labels, "why": input_rows(["f", "g", "h"], seed=2, labels=False)}
+    paths = [tmp_path / f"inputs/dynamic/llama/{name}.parquet" for name in files]
+    for path, rows in zip(paths, files.values(), strict=True):
+        write_rows(path, "inputs", rows, {})
+    output, settings = tmp_path / "off_distribution.parquet", {"seed": 1, "resamples": 200}
+    script_runs.summarise(output.stem, settings, {"inputs": paths}, {output.stem: output})
     found = pd.DataFrame(read_rows(output, "off_distribution"))
     assert set(found["dataset"]) == {"sst2", "why", "average"}
     entropies = found[(found["dataset"] == "sst2") & (found["metric"] == "entropy")]
@@ -78,7 +67,7 @@ def test_means_are_over_samples_and_failures_are_counted(summary):
     for row in entropies.itertuples():
         values = [
             r["clean_entropy" if row.part else "entropy"]
-            for r in files["sst2"]
+            for r in of_labels
             if r["status"] == "ok"
             and (row.part or (r["operator"], r["pi"]) == (row.operator, row.position))
         ]
