@@ -1,5 +1,7 @@
 """Two runs' orders of methods, compared by their files of statistics."""
 
+import itertools
+
 import pandas as pd
 import pytest
 from scipy.stats import kendalltau
@@ -25,17 +27,15 @@ def run_folder(folder, values, dataset="sst2"):
 
 
 def test_orders_of_two_runs_are_compared_over_the_methods_that_both_have(tmp_path):
-    one = {"random": 0.1, "mine": 0.4, "saliency": 0.3, "occlusion": 0.2, "gone": 0.9, "lost": 0.8}
-    other = {
-        **{"random": 0.3, "mine": 0.2, "saliency": 0.5, "occlusion": 0.4},
-        **{"new": 1.0, "lost": None},
-    }
     common = ("random", "mine", "saliency", "occlusion")
+    first, second = (0.1, 0.4, 0.3, 0.2), (0.3, 0.2, 0.5, 0.4)
+    one = {**dict(zip(common, first, strict=True)), "gone": 0.9, "lost": 0.8}
+    other = {**dict(zip(common, second, strict=True)), "new": 1.0, "lost": None}
     runs = [run_folder(tmp_path / "one", one), run_folder(tmp_path / "other", other)]
     finished = script_runs.call("compare_runs", *runs)
     assert finished.returncode == 0, finished.stderr
     line, reading = finished.stdout.splitlines()
-    tau = kendalltau([one[m] for m in common], [other[m] for m in common]).statistic
+    tau = kendalltau(first, second).statistic
     assert line == (
         f"AUC π-Soft-NC · llama · dynamic · sst2: τ = {tau:.2f} over 4 methods; "
         "best: mine, saliency; samples: 20, 20"
@@ -49,16 +49,9 @@ def test_orders_of_two_runs_are_compared_over_the_methods_that_both_have(tmp_pat
 )
 def test_averages_are_compared_over_the_same_datasets_only(datasets, compared):
     def statistics(names):
-        return pd.DataFrame(
-            [
-                {
-                    **{"protocol": "dynamic", "model": "llama", "metric": METRIC, "n": 9},
-                    **{"dataset": name, "method": method, "value": value, "n_failed": 0},
-                }
-                for name in (*names, "average")
-                for method, value in (("mine", 0.5), ("random", 0.3))
-            ]
-        )
+        every = itertools.product((*names, "average"), {"mine": 0.5, "random": 0.3}.items())
+        rows = pd.DataFrame([{"dataset": d, "method": m, "value": v} for d, (m, v) in every])
+        return rows.assign(protocol="dynamic", model="llama", metric=METRIC, n=9, n_failed=0)
 
     rows = compare_runs(statistics(("sst2", "imdb")), statistics(datasets))
     assert rows["dataset"].tolist() == compared
