@@ -20,9 +20,8 @@ NAMES = (*LADDER, "random", "anti-oracle", "position", "uniform", "first-token")
 
 def values_of(n=40, seed=1, apart=2):
     """Controls that are better by steps, with noise that makes samples disagree."""
-    generator = np.random.default_rng(seed)
-    steps = np.linspace(apart, 0, len(NAMES))
-    noisy = steps + generator.normal(size=(n, len(NAMES)))
+    noise = np.random.default_rng(seed).normal(size=(n, len(NAMES)))
+    noisy = np.linspace(apart, 0, len(NAMES)) + noise
     return pd.DataFrame(np.round(noisy, 1), columns=list(NAMES))
 
 
@@ -85,8 +84,8 @@ def test_samples_that_failed_for_a_control_are_counted_and_left_out():
     values = values_of(n=6)
     values.loc[2, "random"] = values.loc[4, "uniform"] = np.nan
     rows = by_part(values)
-    for part, n in (("oracle_over_noisy", 5), ("oracle_over_uniform", 5)):
-        assert (rows[part, ""]["n"], rows[part, ""]["n_failed"]) == (n, 6 - n)
+    for part in ("oracle_over_noisy", "oracle_over_uniform"):
+        assert (rows[part, ""]["n"], rows[part, ""]["n_failed"]) == (5, 1)
 
 
 @pytest.mark.parametrize("n", [0, 1])
