@@ -1,6 +1,5 @@
 """Slices: a job's settings hold what it depends on, and nothing else."""
 
-import json
 from pathlib import Path
 from typing import get_args
 
@@ -17,8 +16,6 @@ from pisoft.config.validation import read_yaml
 from pisoft.errors import BenchmarkError
 
 ROOT = Path(__file__).parents[3]
-
-
 CATALOGUE = ROOT / "config/catalogue"
 WILDCARDS = {
     "dataset": "demo-sentiment", "part": "demo-sentiment", "model": "demo-llama",
@@ -38,40 +35,40 @@ def raw(monkeypatch):
     monkeypatch.chdir(ROOT)
     demo, trust = (read_yaml(ROOT / f"config/{name}.yaml") for name in ("config", "demo-trust"))
     studies = {name: trust[name] for name in ("metric_validation", "sanity_checks", "layer_study")}
-    operators = {"others": ["mean"], "methods": ["random", "saliency"]}
+    studies["operators"] = {"others": ["mean"], "methods": ["random", "saliency"]}
     other = {"masked_models": {"other": {"extends": "demo-masked"}}}
-    changes = {"operators": operators, "restrictions": {}, "ranking": {}}
-    changes["catalogue"] = demo["catalogue"] | other
-    return demo | studies | changes
+    catalogue = demo["catalogue"] | other
+    return demo | studies | {"restrictions": {}, "ranking": {}, "catalogue": catalogue}
+
+
+def load(raw, **changes):
+    return load_config(raw | changes, CATALOGUE, "test", load_method)
 
 
 def settings_of(raw):
-    config = load_config(raw, CATALOGUE, "test", load_method)
+    config = load(raw)
     return {name: made(config, name).to_json() for name in JOBS}
 
 
 def test_settings_are_read_back_as_they_were(raw):
-    config = load_config(raw, CATALOGUE, "test", load_method)
+    config = load(raw)
     for name in JOBS:
         settings = made(config, name)
         assert type(settings).model_validate_json(settings.to_json()) == settings
 
 
+FROM_DRAWS = "summarise sensitivity layer_study published"
+RESAMPLED = "uncertainty resampling density permuted sanity_checks sensitivity context_use"
 ALL_SCORES = "evaluate sanity_checks density evidence datamodel display compare published explorer"
 NAMES = "display index published explorer"  # of what is selected
 REACHED = {  # by each key of a run file with another value: the jobs whose settings change
     "run": ("other", "run index explorer"),
-    "seed": (
-        2,
-        "sample attribute evaluate ranking uncertainty resampling construct metric_validation "
-        "permuted sanity_checks density sensitivity layer_study datamodel inspect context_use",
-    ),
+    "seed": (2, f"sample attribute evaluate ranking construct {RESAMPLED} "
+             "metric_validation layer_study datamodel inspect"),
     "models": (["demo-llama"], f"{NAMES} sanity_checks layer_study"),
     "datasets": (["demo-why", "demo-sentiment"], "display index explorer uncertainty"),
-    "methods": (  # of other methods are no permutations, and all layers have no name of their own
-        ["saliency"],
-        f"{NAMES} compare permuted layer_study",
-    ),
+    # Of other methods are no permutations, and all layers have no name of their own.
+    "methods": (["saliency"], f"{NAMES} compare permuted layer_study"),
     "masked_model": ("other", "make_masked published"),
     "protocols": (["dynamic"], ""),
     "restrictions": ({"demo-llama": {"methods": ["random"]}}, "display compare layer_study"),
@@ -94,19 +91,13 @@ REACHED = {  # by each key of a run file with another value: the jobs whose sett
     "evaluation.draws": (3, "evaluate datamodel published"),
     "evaluation.mask": ("element", "evaluate datamodel published"),
     "evaluation.operator": ("unknown", "evaluate datamodel inspect published"),
-    "evaluation.minimum_h0": (
-        0.5,
-        "evaluate summarise sensitivity layer_study datamodel published",
-    ),
+    "evaluation.minimum_h0": (0.5, f"evaluate datamodel {FROM_DRAWS}"),
     "evaluation.preset": ("paper", "evaluate datamodel published"),
-    "evaluation.clamp": ("mean", "summarise sensitivity layer_study display published"),
+    "evaluation.clamp": ("mean", f"display {FROM_DRAWS}"),
     "ranking.operator": ("zero", "ranking published"),
     "ranking.flip_of": ("first_token", "ranking published"),
     "ranking.steps": (7, "ranking published"),
-    "statistics.resamples": (
-        500,
-        "uncertainty resampling density permuted sanity_checks sensitivity context_use",
-    ),
+    "statistics.resamples": (500, RESAMPLED),
     "statistics.equivalence_margin": (0.1, "uncertainty display"),
     "sensitivity": (True, ""),
     "qualitative.top_share": (0.2, "display"),
@@ -133,7 +124,7 @@ REACHED = {  # by each key of a run file with another value: the jobs whose sett
     "operators.methods": (["saliency"], ""),
     "explorer.samples": (3, "explorer"),
     "catalogue": ({"models": {}}, f"{NAMES} compare"),
-}
+}  # fmt: skip
 
 
 def keys_of_run_files():
@@ -159,10 +150,7 @@ def test_each_key_reaches_only_the_jobs_it_concerns(raw):
 
 
 def test_the_target_of_open_text_is_always_the_generated_token(raw):
-    before, after = (
-        load_config(raw | {"target": target}, CATALOGUE, "test", load_method)
-        for target in ("label", "generated")
-    )
+    before, after = (load(raw, target=target) for target in ("label", "generated"))
     for name in ("attribute", "import", "evaluate"):
         assert made(before, name, dataset="demo-why") == made(after, name, dataset="demo-why")
 
@@ -170,10 +158,8 @@ def test_the_target_of_open_text_is_always_the_generated_token(raw):
 def test_a_method_may_explain_another_token_than_the_run(raw):
     own = {"generated": {"method": "saliency", "label": "Generated", "target": "generated"}}
     catalogue = {"methods": {**raw["catalogue"]["methods"], **own}}
-    config = load_config(
-        raw | {"catalogue": catalogue, "metric_validation": {"permuted_methods": ["generated"]}},
-        *(CATALOGUE, "test", load_method),
-    )
+    permuted = {"permuted_methods": ["generated"]}
+    config = load(raw, catalogue=catalogue, metric_validation=permuted)
     for method in ("generated", "generated-permuted-1"):
         assert config.target(method, "demo-sentiment") == "generated"
     for method in ("saliency", "oracle"):
@@ -189,7 +175,7 @@ def test_a_method_may_explain_another_token_than_the_run(raw):
 def test_a_method_may_be_run_with_a_contrast_as_well_and_its_evaluation_is_the_same(raw):
     own = {"contrast": {"method": "saliency", "label": "Contrast", "target": "contrastive"}}
     catalogue = {"methods": {**raw["catalogue"]["methods"], **own}}
-    config = load_config(raw | {"catalogue": catalogue}, CATALOGUE, "test", load_method)
+    config = load(raw, catalogue=catalogue)
     for dataset, token in (("demo-sentiment", "label"), ("demo-why", "generated")):
         where = {"method": "contrast", "dataset": dataset}
         assert made(config, "attribute", **where).target == "contrastive"
@@ -199,90 +185,73 @@ def test_a_method_may_be_run_with_a_contrast_as_well_and_its_evaluation_is_the_s
 
 
 def test_only_random_scores_depend_on_whether_a_sample_has_one_heatmap(raw):
-    scored = [
-        {
-            method: made(config, "attribute", method=method, dataset="demo-why")
-            for method in ("random", "saliency")
-        }
-        for step_scores in ("own", "aggregated")
-        for given in [raw | {"evaluation": {**raw["evaluation"], "step_scores": step_scores}}]
-        for config in [load_config(given, CATALOGUE, "test", load_method)]
-    ]
-    assert scored[0]["saliency"] == scored[1]["saliency"]
-    assert [of["random"].step_scores for of in scored] == ["own", "aggregated"]
+    values = "own", "aggregated"
+    own, aggregated = (
+        load(raw, evaluation={**raw["evaluation"], "step_scores": value}) for value in values
+    )
+    before, after = (made(config, "attribute", dataset="demo-why") for config in (own, aggregated))
+    assert before == after
+    for config, value in zip((own, aggregated), values, strict=True):
+        random = made(config, "attribute", method="random", dataset="demo-why")
+        assert random.step_scores == value
 
 
 def test_only_datasets_of_label_words_are_ranked_and_none_if_switched_off(raw):
-    config = load_config(raw, CATALOGUE, "test", load_method)
+    config = load(raw)
     reason = "open generation has no label word that could flip"
     assert ranked_datasets(config) == ("demo-sentiment",)
-    assert (
-        made(config, "ranking", model="demo-llama", dataset="demo-sentiment").not_applicable is None
-    )
-    assert made(config, "ranking", model="demo-llama", dataset="demo-why").not_applicable == reason
+    assert made(config, "ranking").not_applicable is None
+    assert made(config, "ranking", dataset="demo-why").not_applicable == reason
     assert made(config, "summarise_ranking").not_applicable == {"demo-why": reason}
-    without = load_config(raw | {"ranking": None}, CATALOGUE, "test", load_method)
+    without = load(raw, ranking=None)
     assert ranked_datasets(without) == ()
     with pytest.raises(BenchmarkError, match="ranking: is null"):
-        made(without, "ranking", model="demo-llama", dataset="demo-sentiment")
+        made(without, "ranking")
 
 
 def test_evidence_is_known_of_records_that_say_which_words_decide(raw, tmp_path):
     path = write_eraser(tmp_path / "boolq", {"a1": ["One . "]}, {"a1": [(0, 1)]})
-    eraser = {
-        "extends": "boolq_eraser",
-        "source": {"kind": "file", "path": str(path), "format": "eraser"},
-    }
-    added = {**raw["catalogue"], "datasets": {"rationales": eraser}}
-    chosen = {"catalogue": added, "datasets": ["rationales", "sst2", *raw["datasets"]]}
-    config = load_config(raw | chosen, CATALOGUE, "test", load_method)
+    source = {"kind": "file", "path": str(path), "format": "eraser"}
+    eraser = {"rationales": {"extends": "boolq_eraser", "source": source}}
+    catalogue = raw["catalogue"] | {"datasets": eraser}
+    config = load(raw, catalogue=catalogue, datasets=["rationales", "sst2", *raw["datasets"]])
     found = [name for name, entry in config.datasets.items() if entry.has_evidence]
     assert found == ["rationales", *raw["datasets"]]
 
 
 def test_only_methods_that_need_the_masked_model_depend_on_it(raw, monkeypatch):
     def attribute_settings(masked_model):
-        config = load_config(raw | {"masked_model": masked_model}, CATALOGUE, "test", load_method)
-        return made(config, "attribute").to_json()
+        return made(load(raw, masked_model=masked_model), "attribute").to_json()
 
     assert attribute_settings("demo-masked") == attribute_settings("roberta-base")
     monkeypatch.setattr(load_method("saliency"), "needs_masked_model", True)
     assert attribute_settings("demo-masked") != attribute_settings("roberta-base")
 
 
-def test_tables_follow_the_order_of_selection(raw):
+def test_tables_follow_the_order_of_selection_and_every_ranked_method_has_a_family(raw):
     names = ["saliency", "attention", "random"]
-    display = json.loads(settings_of(raw | {"methods": names})["display"])
-    assert list(display["methods"]) == [*names, "grad_ellm_selected"]
+    shown = made(load(raw, methods=names), "display")
+    assert list(shown.methods) == [*names, "grad_ellm_selected"]
+    shown = made(load(raw), "display")
+    assert set(shown.families) == set(shown.methods)
+    assert shown.families["random"] == "baseline"
+    assert shown.families["grad_ellm_selected"] == shown.families["grad_ellm"] == "gradient"
 
 
-def test_every_method_that_is_ranked_has_a_family(raw):
-    shown = json.loads(settings_of(raw)["display"])
-    assert set(shown["families"]) == set(shown["methods"])
-    assert shown["families"]["random"] == "baseline"
-    assert shown["families"]["grad_ellm_selected"] == shown["families"]["grad_ellm"] == "gradient"
-
-
-def test_a_model_may_have_some_of_the_methods(raw):
-    restrictions = {"demo-llama": {"methods": ["saliency", "random"]}}
-    config = load_config(raw | {"restrictions": restrictions}, CATALOGUE, "test", load_method)
+def test_a_model_may_have_some_of_the_methods_or_datasets(raw):
+    config = load(raw, restrictions={"demo-llama": {"methods": ["saliency", "random"]}})
     shown = made(config, "display")
     assert list(shown.methods_on("demo-llama")) == ["random", "saliency"]
     assert made(config, "compare", model="demo-llama").methods == ("random", "saliency")
     assert len(shown.methods_on("demo-mistral")) > 2
     assert "grad_ellm_selected" in set(shown.methods) - set(shown.methods_on("demo-mistral"))
-
-
-def test_a_tiny_model_that_answers_less_than_98_percent_is_refused(raw):
-    config = load_config(raw, CATALOGUE, "test", load_method)
-    for model in config.models:
-        assert made(config, "train", model=model).source.required_accuracy >= 0.98
-
-
-def test_a_model_may_have_some_of_the_datasets(raw):
-    restrictions = {"demo-llama": {"datasets": ["demo-why"]}}
-    config = load_config(raw | {"restrictions": restrictions}, CATALOGUE, "test", load_method)
-    shown = made(config, "display")
+    shown = made(load(raw, restrictions={"demo-llama": {"datasets": ["demo-why"]}}), "display")
     assert list(shown.datasets_on("demo-llama")) == ["demo-why"]
     assert shown.every({"model": "demo-llama"})["dataset"] == ("demo-why",)
     assert shown.every({"model": "demo-mistral"})["dataset"] == ("demo-sentiment", "demo-why")
+
+
+def test_a_tiny_model_that_answers_less_than_98_percent_is_refused(raw):
+    config = load(raw)
+    for model in config.models:
+        assert made(config, "train", model=model).source.required_accuracy >= 0.98
