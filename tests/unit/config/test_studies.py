@@ -1,9 +1,9 @@
 """The layer study's methods: selections, clipping, and what is evaluated once."""
 
+import itertools
 import re
 
 import pytest
-import yaml
 
 from pisoft.attribution import load_method
 from pisoft.config.cells import Cell
@@ -19,6 +19,7 @@ from pisoft.config.studies import Control, LayerStudy, Permuted
 from pisoft.config.validation import read_yaml
 from pisoft.errors import BenchmarkError
 
+MADE = ("demo-sentiment", "demo-why")
 HUB = HubModel(kind="hub", repository="o/large")
 ONE_MODEL = {"depths": [2], "token_weights": ["loosened"], "models": ["demo-llama"]}
 TRAINED = TrainedModel(kind="trained", architecture="llama", datasets=("made",), layers=4)
@@ -56,11 +57,8 @@ def depths(source, methods=None, **study):
 
 def numbers(found):
     """Return depth, whether it may be selected, and whether it is the fixed one."""
-    return [
-        (depth.depth, depth.candidate, depth.fixed)
-        for depth, _ in found
-        if depth.token_weights == "loosened"
-    ]
+    loosened = [depth for depth, _ in found if depth.token_weights == "loosened"]
+    return [(depth.depth, depth.candidate, depth.fixed) for depth in loosened]
 
 
 def all_depths(config):
@@ -83,11 +81,8 @@ def test_depths_that_clip_to_the_same_number_are_evaluated_once(local):
 def test_depths_of_a_hub_model_are_clipped_when_it_is_loaded():
     found = depths(HUB, depths=(1, 4))
     assert numbers(found) == [(1, True, False), (4, True, False), (None, False, True)]
-    assert [depth.name for depth, _ in found[:3]] == [
-        "grad_ellm-loosened-01",
-        "grad_ellm-loosened-04",
-        "grad_ellm-loosened-all",
-    ]
+    names = [f"grad_ellm-loosened-{depth}" for depth in ("01", "04", "all")]
+    assert [depth.name for depth, _ in found[:3]] == names
     options = load_method("grad_ellm").Options
     for depth, method in found:
         made = options.model_validate(method.options)
@@ -208,13 +203,9 @@ def test_a_model_without_the_twin_evaluates_its_depths_itself(load):
 
 
 def test_all_layers_of_an_unknown_number_have_a_twin(load):
-    methods = load(None).methods
-    assert [depth.name for depth, _ in depths(HUB, methods, depths=(4,))] == [
-        "grad_ellm-loosened-04",
-        "grad_ellm",
-        "grad_ellm-original-04",
-        "grad_ellm_original",
-    ]
+    names = [depth.name for depth, _ in depths(HUB, load(None).methods, depths=(4,))]
+    assert names[::2] == ["grad_ellm-loosened-04", "grad_ellm-original-04"]
+    assert names[1::2] == ["grad_ellm", "grad_ellm_original"]
 
 
 def test_a_study_method_is_attributed_like_any_other(load):
@@ -246,19 +237,14 @@ def test_a_study_keeps_to_the_datasets_of_a_model(load):
     }
     config = load({"depths": [1]}, restrictions=restrictions, **sections)
     cells = [cell for study in config.studies for cell in config.cells(study)]
-    assert {(cell.model, cell.dataset) for cell in cells} == {
-        ("demo-llama", "demo-why"),
-        ("demo-mistral", "demo-sentiment"),
-        ("demo-mistral", "demo-why"),
-    }
+    allowed = {("demo-llama", "demo-why"), *(("demo-mistral", name) for name in MADE)}
+    assert {(cell.model, cell.dataset) for cell in cells} == allowed
     assert {cell.model for cell in config.cells("sanity_checks")} == {"demo-mistral"}
 
 
 def test_the_paper_s_run_evaluates_the_paper_s_depths_once(root):
     path = root / "config/paper.yaml"
-    config = load_config(
-        yaml.safe_load(path.read_text()), root / "config/catalogue", str(path), load_method
-    )
+    config = load_config(read_yaml(path), root / "config/catalogue", str(path), load_method)
     assert len(all_depths(config)) == 2 * 2 * 5
     assert all(depth.candidate for depth in all_depths(config))
     assert {depth.depth for depth in all_depths(config) if depth.fixed} == {32}
@@ -266,7 +252,6 @@ def test_the_paper_s_run_evaluates_the_paper_s_depths_once(root):
 
 # Metric validation ------------------------------------------------------------------------------
 
-MADE = ("demo-sentiment", "demo-why")
 PLAIN = {"restrictions": {}, "catalogue": {}}
 VALIDATION = {"noise": [1], "permutations": 2, "permuted_methods": ["saliency", "attention"]}
 
@@ -284,11 +269,9 @@ def test_controls_are_where_evidence_is_known_and_twins_where_their_method_is(lo
     config = load(None, metric_validation=VALIDATION, **chosen, **PLAIN)
     found = cells_by_kind(config)
     controls = ("oracle", "oracle-noise-1", "anti-oracle", "position", "uniform", "first-token")
-    assert found["controls"] == {("demo-llama", name, of) for name in controls for of in MADE}
+    assert found["controls"] == {*itertools.product(["demo-llama"], controls, MADE)}
     permuted = ("saliency-permuted-1", "saliency-permuted-2")
-    assert found["permuted"] == {
-        ("demo-llama", name, dataset) for name in permuted for dataset in datasets
-    }
+    assert found["permuted"] == {*itertools.product(["demo-llama"], permuted, datasets)}
     assert set(config.sources(Control, Permuted)) == {*controls, *permuted}
     main = {cell.method for cell in config.cells()}
     assert not main & {*controls, *permuted}, "not in the main tables"
@@ -306,15 +289,14 @@ def test_almost_equal_noise_has_different_names(load):
 def test_without_random_scores_there_are_twins_alone(load):
     found = cells_by_kind(load(None, metric_validation=VALIDATION, methods=["saliency"], **PLAIN))
     assert not found["controls"]
-    assert {method for _, method, _ in found["permuted"]} == {
-        f"saliency-permuted-{k}" for k in (1, 2)
-    }
+    permuted = {method for _, method, _ in found["permuted"]}
+    assert permuted == {"saliency-permuted-1", "saliency-permuted-2"}
 
 
 def test_a_control_can_be_a_method_of_the_main_tables(load):
     oracle = {"source": {"kind": "control", "scores": "oracle", "noise": 0.5}}
-    config = load(None, methods=["random", "known"], restrictions={},
-                  catalogue={"methods": {"known": oracle}})  # fmt: skip
+    catalogue = {"methods": {"known": oracle}}
+    config = load(None, methods=["random", "known"], restrictions={}, catalogue=catalogue)
     method = config.methods["known"]
     assert (method.label, method.family) == ("Oracle, noise 0.5", "control")
     assert list(config.sources(Control, Permuted)) == ["known"]
