@@ -16,7 +16,7 @@ from helpers.layer_study_samples import (
     with_small_part,
     without_number_of_layers,
 )
-from helpers.script_runs import plot, summarise, tabulate
+from helpers.script_runs import summarise
 from helpers.soft_files import soft_rows, write_soft
 from pisoft.attribution import load_method
 from pisoft.config.cells import Cell
@@ -26,9 +26,8 @@ from pisoft.config.models import HubModel
 from pisoft.config.studies import LayerStudy
 from pisoft.statistics.layer_study import depth_statistics, part_of, study_samples, summaries
 from pisoft.statistics.metrics import AUC_METRICS
-from pisoft.statistics.reading import Files
+from pisoft.statistics.reading import Files, load_rows
 from pisoft.statistics.results import select, summary_table
-from pisoft.store.parquet import read_rows
 
 NS, NC = AUC_METRICS
 
@@ -80,12 +79,11 @@ def test_no_reported_sample_moves_the_selection(metric):
 
 def test_metrics_and_protocols_that_disagree_have_one_depth():
     """Depth 1 is better by .3 for NS; depth 2 by .2 for NC and, under fixed routing, for both."""
-    gains = {("dynamic", NS): -0.3, ("dynamic", NC): 0.2, ("fixed", NS): 0.2, ("fixed", NC): 0.2}
     rows = []
-    for (protocol, metric), gain in gains.items():
-        values = {1: [0.5, 0.5], 2: [0.5 + gain, 0.5 + gain]}
-        parts = {d: {"development": of, "rest": of} for d, of in values.items()}
-        made = study_rows(parts, candidates=(1, 2))
+    for protocol, metric in itertools.product(("dynamic", "fixed"), AUC_METRICS):
+        second = 0.2 if (protocol, metric) == ("dynamic", NS) else 0.7
+        values = {1: [0.5, 0.5], 2: [second, second]}
+        made = study_rows({d: {"development": of, "rest": of} for d, of in values.items()})
         rows += [{**row, "protocol": protocol} for row in made if row["metric"] == metric]
     numbers = select(depth_statistics(pd.DataFrame(rows)), part=["selected", "leaky"])
     assert len(numbers) == 8
@@ -101,8 +99,7 @@ def test_of_equal_depths_the_smaller_one_is_selected(order):
 
 
 def test_a_fixed_depth_that_is_no_candidate_is_never_selected():
-    rows = study_rows(DISAGREEING, fixed=4, candidates=(1, 2))
-    numbers = numbers_of(rows)
+    numbers = numbers_of(study_rows(DISAGREEING, fixed=4, candidates=(1, 2)))
     assert numbers["fixed"]["value"] == pytest.approx(0.9)
     assert numbers["leaky"]["position"] == 2
     assert ("rest", 4) not in numbers
@@ -153,98 +150,80 @@ def test_too_small_a_part_has_no_value(part, kept):
 # Against a plain computation -------------------------------------------------------------------
 
 
-def random_rows(seed=3, samples=40, failed=("s7", "s20")):
+NAMES = [f"s{k}" for k in range(40)]
+DEVELOPMENT = [name for name in NAMES if part_of(1, "sst2", name, 0.25) == "development"]
+FAILED = ("s7", "s20")
+
+
+def random_rows():
     """Rows of two weightings with values at random, two samples of which fail at one depth."""
-    generator = random.Random(seed)
-    rows = []
-    for weights in ("loosened", "original"):
-        for depth in (1, 4, 8):
-            for name in (f"s{k}" for k in range(samples)):
-                for metric in AUC_METRICS:
-                    lost = name in failed and depth == 4 and weights == "original"
-                    rows.append(
-                        study_rows({depth: {"rest": [None if lost else generator.random()]}},
-                                   weights=weights, fixed=8, candidates=(1, 4, 8))[0]
-                        | {"sample_id": name, "metric": metric,
-                           "part": part_of(1, "sst2", name, 0.25)}
-                    )  # fmt: skip
-    return rows
+    generator = random.Random(3)
+    made = []
+    for weights, depth in itertools.product(("loosened", "original"), (1, 4, 8)):
+        row, _ = study_rows({depth: {"": [0]}}, weights=weights, fixed=8, candidates=(1, 4, 8))
+        for name, metric in itertools.product(NAMES, AUC_METRICS):
+            lost = name in FAILED and depth == 4 and weights == "original"
+            part = "development" if name in DEVELOPMENT else "rest"
+            number = {"value": None, "status": "nonfinite_attribution"}
+            number = number if lost else {"value": generator.random()}
+            made.append({**row, "sample_id": name, "metric": metric, "part": part, **number})
+    return made
 
 
 @pytest.mark.parametrize("metric", AUC_METRICS)
 @pytest.mark.parametrize("weights", ["loosened", "original"])
 def test_every_number_equals_a_plain_computation(metric, weights):
     rows = random_rows()
-    value, both = {}, {}
-    for row in rows:
-        if row["token_weights"] == weights:
-            key = row["sample_id"], row["depth"]
-            both.setdefault(key, []).append(row["value"])
-            if row["metric"] == metric:
-                value[key] = row["value"]
-    names = sorted({name for name, _ in value})
-    whole = [n for n in names if all(value[n, depth] is not None for depth in (1, 4, 8))]
-    in_development = [n for n in names if part_of(1, "sst2", n, 0.25) == "development"]
-    development = [n for n in whole if n in in_development]
-    rest = [n for n in whole if n not in in_development]
+    both = {}  # metrics
+    for row in select(pd.DataFrame(rows), token_weights=weights).to_dict("records"):
+        both.setdefault((row["sample_id"], row["depth"]), {})[row["metric"]] = row["value"]
+    lost = FAILED if weights == "original" else ()
+    whole = [name for name in NAMES if name not in lost]
+    development = [name for name in whole if name in DEVELOPMENT]
+    rest = [name for name in whole if name not in DEVELOPMENT]
     numbers = numbers_of(rows, metric, weights)
 
-    def mean(part, depth):
-        return statistics.fmean(value[name, depth] for name in part)
+    def best(part):
+        return max(
+            (1, 4, 8), key=lambda depth: sum(sum(both[name, depth].values()) for name in part)
+        )
 
-    def mean_of_both(part, depth):
-        return statistics.fmean(one for name in part for one in both[name, depth])
-
-    selected = max((1, 4, 8), key=lambda depth: mean_of_both(development, depth))
-    leaky = max((1, 4, 8), key=lambda depth: mean_of_both(whole, depth))
-    expected = {
-        **{("development", depth): (depth, development, depth) for depth in (1, 4, 8)},
-        **{("rest", depth): (depth, rest, depth) for depth in (1, 4, 8)},
-        "selected": (selected, rest, selected),
-        "fixed": (8, rest, 8),
-        "leaky": (leaky, whole, leaky),
+    expected = {  # depth and samples
+        **{("development", depth): (depth, development) for depth in (1, 4, 8)},
+        **{("rest", depth): (depth, rest) for depth in (1, 4, 8)},
     }
+    expected |= {"selected": (best(development), rest), "leaky": (best(whole), whole)}
+    expected["fixed"] = (8, rest)
     assert set(numbers) == set(expected)
-    for name, (depth, part, at) in expected.items():
-        assert numbers[name]["position"] == depth
-        assert numbers[name]["value"] == pytest.approx(mean(part, at))
-        error = statistics.stdev(value[sample, at] for sample in part) / math.sqrt(len(part))
-        assert numbers[name]["standard_error"] == pytest.approx(error)
-        width = error * scipy.stats.t.ppf(0.975, len(part) - 1)
-        high = math.nan if name == "leaky" else mean(part, at) + width
-        assert numbers[name]["high"] == pytest.approx(high, nan_ok=True)
-        assert numbers[name]["n"] == len(part)
-        lost = [n for n in names if n not in whole]
-        if name != "leaky":
-            lost = [n for n in lost if (n in in_development) == (part is development)]
-        assert numbers[name]["n_failed"] == len(lost)
+    for name, (depth, part) in expected.items():
+        of_samples = [both[sample, depth][metric] for sample in part]
+        mean, error = statistics.fmean(of_samples), scipy.stats.sem(of_samples)
+        high = mean + error * scipy.stats.t.ppf(0.975, len(part) - 1)
+        expected_numbers = [mean, error, math.nan if name == "leaky" else high]
+        made = [numbers[name][column] for column in ("value", "standard_error", "high")]
+        assert made == pytest.approx(expected_numbers, nan_ok=True)
+        failed = [n for n in lost if part is whole or (n in DEVELOPMENT) == (part is development)]
+        counts = numbers[name]["position"], numbers[name]["n"], numbers[name]["n_failed"]
+        assert counts == (depth, len(part), len(failed))
 
 
 # From soft files -------------------------------------------------------------------------------
 
 
-STUDY_DATASETS = ("imdb", "sst2")
 HUB = HubModel(kind="hub", repository="o/large")
 DEPTHS = study_depths(LayerStudy(depths=(1, 2)), "llama", HUB, {}, load_method)
-STUDY = LayerStudyJob(
-    methods=[depth for depth, _ in DEPTHS],
-    development_share=0.4,
-    seed=5,
-    minimum_h0=1e-4,
-    clamp="mean",
-)
+SETTINGS = {"development_share": 0.4, "seed": 5, "minimum_h0": 1e-4, "clamp": "mean"}
+STUDY = LayerStudyJob(methods=[depth for depth, _ in DEPTHS], **SETTINGS)
 
 
-def write_study(folder, samples=12, lost=(), study=STUDY):
+def write_study(folder, samples=12):
     """Write the study's soft files: NS = NC = .1 per layer + a little per sample, at every π."""
-    steps = {name: 1 for name in (f"s{k}" for k in range(samples)) if name not in lost}
     paths = []
-    for method, dataset in itertools.product(study.methods, STUDY_DATASETS):
-        rows = soft_rows(steps, draws=1)
+    for method, dataset in itertools.product(STUDY.methods, ("imdb", "sst2")):
+        rows = soft_rows({f"s{k}": 1 for k in range(samples)}, draws=1)
         for row in rows:
-            value = height(method.depth, row["sample_id"])
-            distances = {"ns_distances": [0.5 * (1 - value)], "nc_distances": [0.5 * value]}
-            row |= distances | {"h0": 0.5}
+            change = 0.5 * height(method.depth, row["sample_id"])  # H₀ is .5
+            row |= {"ns_distances": [0.5 - change], "nc_distances": [change]}
         cell = Cell("dynamic", "", "llama", "", method.name, dataset)
         paths.append(write_soft(folder, rows, cell))
     return paths
@@ -254,8 +233,8 @@ def height(depth, sample):
     return 0.1 * (depth or 3) + int(sample[1:]) / 100
 
 
-def summarised(paths, study=STUDY, kind="layer_study"):
-    return summary_table(kind, summaries(Files({"soft": paths}), study)[kind])
+def summarised(paths, kind="layer_study"):
+    return summary_table(kind, summaries(Files({"soft": paths}), STUDY)[kind])
 
 
 def test_samples_carry_depth_part_and_the_area_under_their_curve(tmp_path):
@@ -267,48 +246,25 @@ def test_samples_carry_depth_part_and_the_area_under_their_curve(tmp_path):
         assert row["part"] == part_of(5, row["dataset"], row["sample_id"], 0.4)
         assert row["fixed"] == (row["depth"] is None) == (not row["candidate"])
         assert row["metric"] in AUC_METRICS
-    assert {(row["token_weights"], row["depth"]) for row in rows} == {
-        (weights, depth) for weights in ("loosened", "original") for depth in (1, 2, None)
-    }
-
-
-def test_other_samples_do_not_move_a_sample_to_the_other_part(tmp_path):
-    def parts(folder, **changes):
-        rows = summarised(write_study(folder, **changes)).to_pylist()
-        return {(row["dataset"], row["sample_id"]): row["part"] for row in rows}
-
-    every, fewer = parts(tmp_path / "a"), parts(tmp_path / "b", lost=("s0", "s5"))
-    assert len(fewer) == len(every) - 4
-    assert fewer.items() <= every.items()
-
-
-def test_the_scripts_lead_from_soft_files_to_table_and_figure(tmp_path):
-    kinds = ("layer_study", "depths", "soft_samples")
-    files = {kind: tmp_path / f"{kind}.parquet" for kind in kinds}
-    summarise("layer_study", STUDY, {"soft": write_study(tmp_path)}, files)
-    assert len(read_rows(files["layer_study"], "layer_study")) == 288
-    datasets = {"imdb": "IMDb", "sst2": "SST2"}
-    shown = {"models": {"llama": "Llama"}, "datasets": datasets, "methods": {}}
-    cell = {"protocol": "dynamic", "model": "llama"}
-    of_depths = {"depths": files["depths"]}
-    made = tabulate("layer_study", shown, of_depths, tmp_path, **cell)
-    made |= plot("layer_study", shown, of_depths, tmp_path, **cell, dataset="imdb")
-    selected = select(pd.read_csv(made["csv"]), part="selected")
-    assert len(selected.drop_duplicates(["metric", "dataset", "method"])) == 2 * 2 * 2
-    assert (selected["position"] == 2).all(), "every sample is best at depth 2"
-    assert all(path.stat().st_size for path in made.values())
+    variants = {(row["token_weights"], row["depth"]) for row in rows}
+    assert variants == {*itertools.product(("loosened", "original"), (1, 2, None))}
 
 
 def test_the_selected_depth_is_a_method_of_the_tables_on_the_samples_that_did_not_select_it(
     tmp_path,
 ):
-    paths = write_study(tmp_path)
-    rows = summarised(paths, kind="soft_samples").to_pandas()
+    kinds = ("layer_study", "depths", "soft_samples")
+    files = {kind: tmp_path / f"{kind}.parquet" for kind in kinds}
+    summarise("layer_study", STUDY, {"soft": write_study(tmp_path)}, files)
+    depths, rows = (load_rows(files[kind], kind) for kind in kinds[1:])
+    selected = select(depths, part="selected")
+    assert len(selected.drop_duplicates(["metric", "dataset", "method"])) == 2 * 2 * 2
+    assert (selected["position"] == 2).all(), "every sample is best at depth 2"
     assert set(rows["method"]) == {"grad_ellm_selected", "grad_ellm_original_selected"}
     for _, own in rows.groupby(["dataset", "method"]):
         (dataset,) = own["dataset"].unique()
         rest = {f"s{k}" for k in range(12) if part_of(5, dataset, f"s{k}", 0.4) == "rest"}
-        for metric in ("auc_pi_soft_ns", "auc_pi_soft_nc"):
+        for metric in AUC_METRICS:
             values = own[own["metric"] == metric].set_index("sample_id")["value"]
             expected = {name: 0.8 * height(2, name) for name in rest}
             assert values.to_dict() == pytest.approx(expected, abs=1e-6)
