@@ -19,10 +19,7 @@ from pisoft.store.parquet import OK, read_rows
 
 GRID = (0.2, 0.5, 0.9)
 DRAWS = {"ns": range(3), "nc": range(5)}  # as a budget may leave them
-SETTINGS = {
-    **{"pi_grid": GRID, "draws": 5, "normalisation": "minmax", "seed": 7},
-    "other_targets": {},
-}
+SETTINGS = {"pi_grid": GRID, "draws": 5, "normalisation": "minmax", "seed": 7, "other_targets": {}}
 TOKENS = 9
 # Scores as they are, from 0 to 1; sums of 64ths are exact, so that equal masses are equal floats.
 WEIGHTS = np.array([0, 19, 6, 64, 3, 40, 13, 26, 49]) / 64
@@ -174,12 +171,10 @@ def summarised(folder, steps, effects=None, raw=None, **changes):
 
 def control_rows(steps):
     generator = np.random.default_rng(11)
+    scores = {key: generator.random(TOKENS).astype(np.float32) for key in steps}
     return [
-        explained_rows.attribution(
-            *(sample, generator.random(TOKENS).astype(np.float32) if status == OK else None),
-            *(step, status),
-        )
-        for (sample, step), status in steps.items()
+        explained_rows.attribution(key[0], scores[key] if status == OK else None, key[1], status)
+        for key, status in steps.items()
     ]
 
 
@@ -227,8 +222,7 @@ def test_a_sample_is_the_mean_over_the_steps_whose_draws_there_are(tmp_path):
 
 def test_what_is_undefined_is_a_row_that_says_why(tmp_path):
     steps = {("a", 0): OK, ("failed", 0): "empty_generation"}
-    raw = {"equal": np.ones(TOKENS), "broken": None}
-    raw |= {"other": WEIGHTS}
+    raw = {"equal": np.ones(TOKENS), "broken": None, "other": WEIGHTS}
     others = {"sst2": ("other",), "imdb": ("equal",)}
     found = summarised(tmp_path, steps, raw=raw, other_targets=others)
     assert found["dynamic", "other", "a", "lds"] == (None, "other_target")
@@ -241,14 +235,11 @@ def test_what_is_undefined_is_a_row_that_says_why(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("effect", "status"),
-    [
-        (lambda masks: np.full(len(masks), -0.5), "constant_changes"),
-        (lambda masks: np.full(len(masks), -np.inf), "nonfinite_logits"),
-    ],
+    ("change", "status"), [(-0.5, "constant_changes"), (-np.inf, "nonfinite_logits")]
 )
-def test_changes_that_cannot_be_correlated_say_so(tmp_path, effect, status):
-    found = summarised(tmp_path, {("a", 0): OK}, {"dynamic": effect})
+def test_changes_that_cannot_be_correlated_say_so(tmp_path, change, status):
+    constant = {"dynamic": lambda masks: np.full(len(masks), change)}
+    found = summarised(tmp_path, {("a", 0): OK}, constant)
     assert set(found.values()) == {(None, status)}
 
 
@@ -257,12 +248,10 @@ def test_draws_of_other_scores_or_settings_are_refused(tmp_path):
     _, rows = evaluated(row, settings_of())
     prompts = [explained_rows.prompt("a", ["t"] * TOKENS)]
 
-    def refused(attribution, soft_rows, problem):
+    def refused(attribution, soft, problem):
+        methods = {"random": [attribution]}
         with pytest.raises(BenchmarkError, match=problem):
-            samples_of(
-                *(tmp_path, prompts, {"random": [attribution]}),
-                *({"dynamic": soft_rows}, settings_of()),
-            )
+            samples_of(tmp_path, prompts, methods, {"dynamic": soft}, settings_of())
 
     refused(explained_rows.attribution("a", WEIGHTS**2), rows, "made with other scores")
     refused(row, rows[:-1], "lacks or repeats a retaining probability")
