@@ -1,5 +1,7 @@
 """Densities against closed forms, and correlations within samples against SciPy."""
 
+import itertools
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -20,15 +22,13 @@ SETTINGS = {"scope": "content", "normalisation": "minmax", "seed": 1, "resamples
 
 
 def area_rows(metric, methods, missing=()):
+    cell = {"protocol": "dynamic", "model": "llama", "dataset": "sst2", "metric": metric}
+    bad = {"value": None, "status": "nonfinite_attribution"}
     return [
-        {
-            "protocol": "dynamic", "model": "llama", "method": m, "dataset": "sst2", "sample_id": s,
-            "metric": metric, "value": None if (m, s) in missing else AREAS[m, s],
-            "status": "nonfinite_attribution" if (m, s) in missing else "ok",
-        }
-        for m in methods
-        for s in SAMPLES
-    ]  # fmt: skip
+        {**cell, "method": m, "sample_id": s}
+        | (bad if (m, s) in missing else {"value": AREAS[m, s], "status": "ok"})
+        for m, s in itertools.product(methods, SAMPLES)
+    ]
 
 
 def summarised(folder, methods=METHODS, missing=(), unexplained=()):

@@ -42,15 +42,9 @@ def test_overlaps_equal_brute_force_with_the_earlier_of_equal_scores_higher(scor
 def step(sample, **raw):
     """One step of a sample; a method given as None has failed."""
     scores = {name: np.array(values, dtype=float) for name, values in raw.items() if values}
-    length = max(map(len, scores.values()), default=0)
-    return StepScores(
-        prompt={"sample_id": sample},
-        step=0,
-        perturbable=np.arange(length),
-        raw=scores,
-        status={name: "ok" if values else "nonfinite_attribution" for name, values in raw.items()},
-        normalisation="minmax",
-    )
+    perturbable = np.arange(max(map(len, scores.values()), default=0))
+    status = {name: "ok" if values else "nonfinite_attribution" for name, values in raw.items()}
+    return StepScores({"sample_id": sample}, 0, perturbable, scores, status, "minmax")
 
 
 UP, DOWN = [1, 2, 3], [3, 2, 1]
@@ -65,11 +59,7 @@ def test_a_sample_is_the_mean_over_its_steps():
 
 @pytest.mark.parametrize("bad", [None, [7, 7, 7]], ids=["failed", "constant"])
 def test_steps_where_a_method_fails_or_gives_all_tokens_the_same_do_not_count(bad):
-    steps = [
-        step("x", a=UP, b=bad, c=UP),
-        step("x", a=UP, b=UP, c=UP),
-        step("y", a=UP, b=bad, c=UP),
-    ]
+    steps = [step(sample, a=UP, b=b, c=UP) for sample, b in (("x", bad), ("x", UP), ("y", bad))]
     samples = agreement_samples(steps, ("a", "b", "c"))
     for metric in METRICS:
         np.testing.assert_array_equal(samples[metric, "a", "b"], [1.0, np.nan])
@@ -111,9 +101,8 @@ def test_the_summary_compares_the_scores_of_perturbable_tokens_only(tmp_path):
                 continue
             cut = [(np.float32(a), np.float32(b)) for a, b in steps]
             taus.append(np.mean([scipy.stats.kendalltau(a, b).statistic for a, b in cut]))
-            tops = [
-                [set(np.lexsort((np.arange(31), -own))[:3]) for own in pair] for pair in cut
-            ]  # 3.1 of 31
+            orders = [[np.lexsort((np.arange(31), -own)) for own in pair] for pair in cut]
+            tops = [[set(order[:3]) for order in pair] for pair in orders]  # 3.1 of 31
             overlaps.append(np.mean([len(a & b) / 3 for a, b in tops]))
         for metric, values in (("kendall_tau", taus), ("top_overlap", overlaps)):
             row = rows[method, other, metric]
@@ -126,11 +115,8 @@ def test_the_summary_compares_the_scores_of_perturbable_tokens_only(tmp_path):
 def test_datasets_weigh_the_same_and_a_missing_one_leaves_no_mean():
     means = with_averages(results("method_agreement", agreement_rows(VALUES)))
     means = means[means["dataset"] == "average"].set_index(["method", "other", "metric"])
-    row = means.loc["random", "attention", "kendall_tau"]
-    assert row["value"] == pytest.approx(0.4)
-    assert row["standard_error"] == pytest.approx(np.hypot(0.03, 0.03) / 2)
-    assert (row["n"], row["n_failed"]) == (20, 0)
-    row = means.loc["random", "mine", "top_overlap"]
-    assert np.isnan(row["value"])
-    assert np.isnan(row["standard_error"])
-    assert (row["n"], row["n_failed"]) == (10, 10)
+    columns = ["value", "standard_error", "n", "n_failed"]
+    numbers = means.loc[("random", "attention", "kendall_tau"), columns].tolist()
+    assert numbers == pytest.approx([0.4, np.hypot(0.03, 0.03) / 2, 20, 0])
+    numbers = means.loc[("random", "mine", "top_overlap"), columns].tolist()
+    assert numbers == pytest.approx([np.nan, np.nan, 10, 10], nan_ok=True)

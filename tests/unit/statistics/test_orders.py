@@ -6,12 +6,7 @@ import pytest
 from scipy.stats import kendalltau
 
 from helpers.views import results
-from pisoft.statistics.orders import (
-    kendall_taus,
-    leave_one_out,
-    order_changes,
-    oriented_values,
-)
+from pisoft.statistics.orders import kendall_taus, leave_one_out, order_changes, oriented_values
 
 
 def test_taus_equal_scipys_row_by_row_with_ties_and_missing_numbers():
@@ -34,16 +29,10 @@ def test_numbers_that_differ_by_rounding_alone_are_ties():
 
 
 def test_cells_keep_their_order_and_lower_is_turned_into_higher():
-    rows = [
-        {"metric": metric, "method": method, "value": value}
-        for metric, method, value in (
-            ("soft_nc", "mine", 0.5),
-            ("insertion_auc", "mine", 0.5),
-            ("insertion_auc", "random", 0.75),
-            ("soft_ns", "mine", None),
-        )
-    ]
-    values = oriented_values(results("statistics", rows))
+    metrics = ["soft_nc", "insertion_auc", "insertion_auc", "soft_ns"]
+    rows = pd.DataFrame({"metric": metrics, "value": [0.5, 0.5, 0.75, None]})
+    rows["method"] = ["mine", "mine", "random", "mine"]
+    values = oriented_values(results("statistics", rows.to_dict("records")))
     assert list(values.index.get_level_values("metric")) == ["soft_nc", "insertion_auc"]
     assert values.iloc[1].tolist() == [-0.5, -0.75]
 
