@@ -7,6 +7,7 @@ import pytest
 
 from helpers import script_runs
 from helpers.soft_files import soft_rows, soft_summaries
+from pisoft.statistics.results import select
 from pisoft.store.parquet import read_rows
 
 NAMES = ("mine", "mine-permuted-1", "mine-permuted-2", "random")
@@ -32,12 +33,10 @@ def results(folder, status=None):
 def test_gains_are_means_of_differences_over_samples(tmp_path):
     samples, rows = results(tmp_path)
     assert set(rows["method"]) == {"mine"}
+    wide_of = samples.pivot(index=["metric", "sample_id"], columns="method", values="value")
     for metric, dataset in itertools.product(rows["metric"].unique(), ("sst2", "average")):
-        wide = samples[samples["metric"] == metric].pivot(
-            index="sample_id", columns="method", values="value"
-        )
-        cell = rows[(rows["metric"] == metric) & (rows["dataset"] == dataset)]
-        values = cell.set_index("part")["value"]
+        wide = wide_of.loc[metric]
+        values = select(rows, metric=metric, dataset=dataset).set_index("part")["value"]
         permuted = wide[[*NAMES[1:3]]].mean(axis=1)
         assert values["method"] == pytest.approx(wide["mine"].mean())
         assert values["permuted"] == pytest.approx(permuted.mean())

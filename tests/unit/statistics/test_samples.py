@@ -1,5 +1,7 @@
 """Clusters of samples: numbers as without them, standard errors, tests and coverage."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -19,17 +21,14 @@ def skewed(n, columns=3, shift=0.4):
     names = pd.MultiIndex.from_product([["m"], range(columns)], names=["metric", "method"])
     values = generator.gamma(1, size=(n, columns)) - shift
     values[generator.random(values.shape) < 0.1] = np.nan
-    top, bottom = (
-        pd.DataFrame(of, [f"s{k}" for k in range(n)], names)
-        for of in (values, generator.gamma(3, size=values.shape))
-    )
+    index = [f"s{k}" for k in range(n)]
+    top = pd.DataFrame(values, index, names)
+    bottom = pd.DataFrame(generator.gamma(3, size=values.shape), index, names)
     return Samples(top, bottom, top.isna().sum(), [False] * (columns - 1) + [True])
 
 
 def of_clusters(samples, clusters):
-    return Samples(
-        samples.numerators, samples.denominators, samples.failed, samples.medians, clusters
-    )
+    return replace(samples, clusters=clusters)
 
 
 def twice(samples):
