@@ -41,8 +41,8 @@ def test_moments_of_a_sum_are_those_of_its_parts():
     for n in sizes:
         top, bottom = generator.gamma(1, size=(n, 3)), generator.gamma(2, size=(n, 3))
         shares = bottom / bottom.sum(axis=0)
-        parts.append((top / bottom.sum(axis=0) - top.sum(axis=0) / bottom.sum(axis=0) * shares,
-                      shares))  # fmt: skip
+        ratio = top.sum(axis=0) / bottom.sum(axis=0)
+        parts.append((top / bottom.sum(axis=0) - ratio * shares, shares))
     halved = summed_roots([moment_roots(*part) / 2 for part in parts])
     deviations = np.concatenate([part[0] / 2 for part in parts])
     assert halved[0] == pytest.approx(np.sqrt((deviations**2).sum(axis=0)))
@@ -109,8 +109,8 @@ def of_shares(values):
 
 @pytest.mark.parametrize("hits", [0, 3, 11, 20])
 def test_shares_of_0_and_1_have_wilsons_interval(hits):
-    ends = share_ends(*(np.array([x]) for x in (hits / 20, np.sqrt(hits * (20 - hits) / 20**3),
-                                                norm.ppf(0.975), 20)))  # fmt: skip
+    of_shares = hits / 20, np.sqrt(hits * (20 - hits) / 20**3), norm.ppf(0.975), 20
+    ends = share_ends(*(np.array([number]) for number in of_shares))
     assert ends.ravel() == pytest.approx(proportion_confint(hits, 20, method="wilson"))
 
 
