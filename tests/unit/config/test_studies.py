@@ -280,8 +280,10 @@ def test_controls_are_where_evidence_is_known_and_twins_where_their_method_is(lo
 def test_almost_equal_noise_has_different_names(load):
     config = load(None, metric_validation={"noise": [0.5, 0.5000000001, 2]}, **PLAIN)
     noisy = ["0.5", "0.5000000001", "2"]
-    ladder = config.run_file.metric_validation.ladder
+    validation = config.run_file.metric_validation
+    ladder = validation.ladder
     assert ladder == ("oracle", *(f"oracle-noise-{noise}" for noise in noisy))
+    assert validation.middle == ladder[2]
     labels = [config.evaluated_methods[name].label for name in ladder[1:]]
     assert labels == [f"Oracle, noise {noise}" for noise in noisy]
 
@@ -380,11 +382,13 @@ TAKEN = {"methods": {name: {"method": "saliency"} for name in ("oracle", "grad_e
 QUANTISED = {"models": {"small": {"extends": "demo-llama", "quantization": "nf4"}}}
 OF_A_KEY = [  # key, value, message, what else differs
     ("layer_study.depths", [2, 1], OUT_OF_ORDER, {}),
+    ("layer_study.token_weights", [], "nothing is selected", {}),
     ("layer_study.models", ["demo-lama"], "unknown name 'demo-lama'; did you", {}),
     ("layer_study.datasets", ["demo-way"], "unknown name 'demo-way'; did you", {}),
     ("metric_validation.models", ["demo-lama"], "unknown name 'demo-lama'; did you", {}),
     ("metric_validation.permuted_methods", ["salency"], "unknown name 'salency'; did you", {}),
     ("metric_validation.noise", [2, 1], OUT_OF_ORDER, {}),
+    ("metric_validation.permutations", 101, "must be less than or equal to 100 (got 101)", {}),
     ("sanity_checks.layers", [2, 1], OUT_OF_ORDER, {}),
     ("sanity_checks.methods", ["salency"], "unknown name 'salency'; did you", {}),
     ("sanity_checks.labels", True, "is true, but the source of model 'mistral-7b-instruct-v0.3' is "
