@@ -7,7 +7,7 @@ import random
 from helpers import script_runs
 from pisoft.config.cells import Cell
 from pisoft.store.parquet import write_rows
-from pisoft.store.schemas import FILES
+from pisoft.store.schemas import FILES, SCHEMAS
 
 GRID = (0.1, 0.4, 0.9)
 CELL = Cell("dynamic", "", "llama", "", "attention", "sst2")
@@ -20,34 +20,24 @@ PER_DRAW = [
 ]
 
 
-def soft_row(sample, step, pi, generator, status="ok", draws=4, h0=0.5):
-    ok = status == "ok"
-    return {
-        "sample_id": sample,
-        "step": step,
-        "pi": pi,
-        "perturbable": 7,
-        "alpha": 1.0 if ok else None,
-        "achieved": (pi or generator.random()) if ok else None,
-        "feasible": True if ok else None,
-        "floored": 0 if ok else None,
-        "ceiled": 0 if ok else None,
-        "h0": h0 if ok else None,
-        "identity": generator.random() / 1000 if ok else None,
-        **dict.fromkeys(("h0_noise", "ns_noise", "nc_noise")),
-        **{name: [generator.random() for _ in range(draws)] if ok else None for name in PER_DRAW},
-        "status": status,
-    }
+def soft_row(sample, step, pi, generator, status="ok", draws=4):
+    row = {"sample_id": sample, "step": step, "pi": pi, "perturbable": 7, "status": status}
+    row |= dict.fromkeys(name for name in SCHEMAS["soft"].names if name not in row)
+    if status == "ok":
+        row |= {"alpha": 1.0, "achieved": pi or generator.random(), "feasible": True}
+        row |= {"floored": 0, "ceiled": 0, "h0": 0.5, "identity": generator.random() / 1000}
+        row |= {name: [generator.random() for _ in range(draws)] for name in PER_DRAW}
+    return row
 
 
-def soft_rows(steps, seed=1, status=None, draws=4):
+def soft_rows(steps, seed=1, status=None, draws=4, grid=GRID):
     """Rows for `steps` = {sample: number of steps}; `status` = {(sample, step): status}."""
     generator = random.Random(seed)
     return [
         soft_row(sample, step, pi, generator, (status or {}).get((sample, step), "ok"), draws)
         for sample, count in steps.items()
         for step in range(0, 5 * count, 5)
-        for pi in (None, *GRID)
+        for pi in (None, *grid)
     ]
 
 

@@ -16,6 +16,7 @@ from pisoft.config.cells import Cell
 from pisoft.seeds import keyed_generator
 from pisoft.statistics.alternatives import ALTERNATIVES, HALVES, NEW_DRAWS
 from pisoft.statistics.metrics import AVERAGE
+from pisoft.statistics.results import select
 from pisoft.store.parquet import read_rows
 
 GRID = (0.1, 0.3, 0.4, 0.9)
@@ -23,24 +24,17 @@ STEPS = {"a": 3, "b": 1, "c": 2, "d": 1, "e": 1}
 METHODS = ("random", "mine", "saliency", "occlusion", "attention")
 SETTINGS = {"minimum_h0": MINIMUM_H0, "clamp": "draw", "seed": 1, "resamples": 200}
 METRICS = {"auc_pi_soft_ns": "ns", "auc_pi_soft_nc": "nc"}
+TOO_FEW = "fewer than two methods have a value"
 
 
 def rows_of(seed, steps=STEPS, draws=5, grid=GRID, failed=()):
     """Rows of a cell whose H₀ differs from sample to sample, and is near the distances."""
-    rows = soft_rows(steps, seed, {(sample, 0): "nonfinite_logits" for sample in failed}, draws)
-    generator = np.random.default_rng(seed)
-    of_grid = []
-    for (sample, step), own in itertools.groupby(rows, key=lambda r: (r["sample_id"], r["step"])):
-        first = next(own)
-        h0 = float(keyed_generator(sample, step).uniform(0.3, 0.9))
-        for pi in (None, *grid):
-            row = {**first, "pi": pi}
-            if row["status"] == "ok":
-                for name in ("ns_distances", "nc_distances", *TVS):
-                    row[name] = generator.random(draws).astype(np.float32).tolist()
-                row["h0"] = h0
-            of_grid.append(row)
-    return of_grid
+    status = {(sample, 0): "nonfinite_logits" for sample in failed}
+    rows = soft_rows(steps, seed, status, draws, grid)
+    for row in rows:
+        if row["status"] == "ok":
+            row["h0"] = float(keyed_generator(row["sample_id"], row["step"]).uniform(0.3, 0.9))
+    return rows
 
 
 def methods(seed=0, steps=STEPS, **cell):
@@ -48,26 +42,18 @@ def methods(seed=0, steps=STEPS, **cell):
     return {m: rows_of(seed + place, steps, **cell) for place, m in enumerate(METHODS)}
 
 
-TVS = ("ns_total_variations", "nc_total_variations")
-
-
 def sensitivity(folder, *cells, operators=(), **settings):
     """Write cells, (protocol, method, dataset, rows); return τ and facts in a row of each order."""
-    files = {
-        kind: [
-            write_soft(folder, rows, Cell(*protocol.split("@"), model="llama", method=m, dataset=d))
-            for protocol, m, d, rows in given
-        ]
-        for kind, given in {"soft": cells, "operators": operators}.items()
-        if given
-    }
+    files = {"soft": [], "operators": []}
+    for kind, given in zip(files, (cells, operators), strict=True):
+        for protocol, method, dataset, rows in given:
+            cell = Cell(*protocol.split("@"), model="llama", method=method, dataset=dataset)
+            files[kind].append(write_soft(folder, rows, cell))
     path = folder / "sensitivity.parquet"
     script_runs.summarise("sensitivity", {**SETTINGS, **settings}, files, {"sensitivity": path})
     found = pd.DataFrame(read_rows(path, "sensitivity")).astype({"value": float})
-    by_fact = {
-        fact: rows.set_index(["protocol", "metric", "dataset", "part"])
-        for fact, rows in found.groupby("other")
-    }
+    indexed = found.set_index(["protocol", "metric", "dataset", "part"])
+    by_fact = dict(iter(indexed.groupby("other")))
     facts = {fact: rows["value"] for fact, rows in by_fact.items() if fact}
     return by_fact[""].assign(**facts, best=by_fact["best_changes"]["text"]).reset_index()
 
@@ -77,12 +63,8 @@ def cells_of(rows, dataset="sst2", protocol="dynamic"):
 
 
 def one(found, alternative, metric="auc_pi_soft_ns", dataset="sst2", protocol="dynamic"):
-    (row,) = found[
-        (found["part"] == alternative)
-        & (found["metric"] == metric)
-        & (found["dataset"] == dataset)
-        & (found["protocol"] == protocol)
-    ].to_dict("records")
+    keys = {"part": alternative, "metric": metric, "dataset": dataset, "protocol": protocol}
+    (row,) = select(found, **keys).to_dict("records")
     return row
 
 
@@ -262,12 +244,13 @@ def test_routings_and_operators_are_compared_over_the_methods_that_have_both(tmp
     )
     found = sensitivity(tmp_path, *soft, operators=others)
     assert set(found["protocol"]) == set(runs)
-    for protocol, other in itertools.permutations(runs):
-        row = one(found, "other_routing", protocol=protocol)
-        assert row["value"] == pytest.approx(tau(runs[protocol], runs[other]))
-        row = one(found, "operator_mean", protocol=protocol)
-        expected = tau(runs[protocol], operators[f"{protocol}@mean"])
-        assert row["value"] == pytest.approx(expected)
+    for protocol, routing in itertools.permutations(runs):
+        for name, other in (
+            ("other_routing", runs[routing]),
+            ("operator_mean", operators[f"{protocol}@mean"]),
+        ):
+            expected = pytest.approx(tau(runs[protocol], other))
+            assert one(found, name, protocol=protocol)["value"] == expected
     row = one(found, "operator_hide")
     assert row["value"] == pytest.approx(tau(runs["dynamic"], operators["dynamic@hide"]))
     assert row["n_methods"] == len(METHODS) - 1
@@ -276,8 +259,7 @@ def test_routings_and_operators_are_compared_over_the_methods_that_have_both(tmp
 
 
 def test_few_draws_and_a_short_grid_say_what_they_lack(tmp_path):
-    rows = methods(draws=1, grid=(0.2, 0.7))
-    found = sensitivity(tmp_path, *cells_of(rows))
+    found = sensitivity(tmp_path, *cells_of(methods(draws=1, grid=(0.2, 0.7))))
     missing = found[found["text"] != ""]
     assert dict(zip(missing["part"], missing["text"], strict=True)) == {
         "clamp_mean": "a single draw is stored",
@@ -287,20 +269,18 @@ def test_few_draws_and_a_short_grid_say_what_they_lack(tmp_path):
         "every_second_pi": "the grid has fewer than two such π",
     }
     assert missing[["value", "low", "best_changes"]].isna().all(axis=None)
-    three = methods(draws=3)
-    found = sensitivity(tmp_path, *cells_of(three))
+    found = sensitivity(tmp_path, *cells_of(methods(draws=3)))
     assert set(found.loc[found["text"] != "", "part"]) == {"half_draws"}
 
 
 @pytest.mark.parametrize(
     ("cells", "reason"),
     [
-        ({"mine": rows_of(1)}, "fewer than two methods have a value"),
-        ({m: rows_of(1) for m in METHODS}, "all methods are equal in one of the two orders"),
-        ({m: rows_of(1, failed=tuple(STEPS), steps=dict.fromkeys(STEPS, 1)) for m in METHODS},
-         "fewer than two methods have a value"),
+        ({"mine": rows_of(1)}, TOO_FEW),
+        (dict.fromkeys(METHODS, rows_of(1)), "all methods are equal in one of the two orders"),
+        (dict.fromkeys(METHODS, rows_of(1, dict.fromkeys(STEPS, 1), failed=tuple(STEPS))), TOO_FEW),
     ],
-)  # fmt: skip
+)
 def test_without_an_order_every_row_says_why(tmp_path, cells, reason):
     found = sensitivity(tmp_path, *cells_of(cells))
     assert set(found["text"]) == {reason}
@@ -309,24 +289,19 @@ def test_without_an_order_every_row_says_why(tmp_path, cells, reason):
 
 
 def test_a_single_sample_has_no_interval_and_no_half(tmp_path):
-    rows = methods(steps={"a": 2})
-    found = sensitivity(tmp_path, *cells_of(rows))
+    found = sensitivity(tmp_path, *cells_of(methods(steps={"a": 2})))
     assert found[["low", "high"]].isna().all(axis=None)
     assert one(found, "half_samples")["text"] == "fewer than two samples have a value"
     assert one(found, "median")["value"] == 1, "the median of one is its mean"
 
 
 def test_a_dataset_without_any_value_leaves_the_others_as_they_are(tmp_path):
-    rows = methods()
+    cells = cells_of(methods())
     empty = {m: rows_of(1, {"a": 1}, failed=("a",)) for m in METHODS}
-    alone = sensitivity(tmp_path / "alone", *cells_of(rows))
-    both = sensitivity(tmp_path / "both", *cells_of(rows), *cells_of(empty, "imdb"))
-    pd.testing.assert_frame_equal(
-        *(
-            found[found["dataset"] == "sst2"].drop(columns="text").reset_index(drop=True)
-            for found in (alone, both)
-        )
-    )
+    alone = sensitivity(tmp_path / "alone", *cells)
+    both = sensitivity(tmp_path / "both", *cells, *cells_of(empty, "imdb"))
+    frames = (select(rows, dataset="sst2").drop(columns="text") for rows in (alone, both))
+    pd.testing.assert_frame_equal(*(rows.reset_index(drop=True) for rows in frames))
     others = both[both["dataset"] != "sst2"]
     assert set(others["dataset"]) == {"imdb", AVERAGE}
-    assert set(others["text"]) == {"fewer than two methods have a value"}
+    assert set(others["text"]) == {TOO_FEW}

@@ -10,7 +10,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from helpers import script_runs
 from helpers.soft_files import (
     CELL,
     GRID,
@@ -19,6 +18,7 @@ from helpers.soft_files import (
     STATISTICS,
     soft_row,
     soft_rows,
+    soft_summaries,
     write_soft,
 )
 from pisoft.errors import BenchmarkError
@@ -66,29 +66,23 @@ def test_sample_metrics_equal_the_definitions(tmp_path):
     values, statuses, _ = summarised(tmp_path, rows)
     assert set(statuses.values()) == {"ok"}
     assert set(values) == {(sample, metric) for sample in "abc" for metric in SAMPLE_METRICS}
+    single = {
+        "expected_retained": lambda row: row["achieved"] * 7,
+        "mean_score": lambda row: row["achieved"],
+        "numerical": lambda row: row["identity"] / row["h0"] * (0.9 - 0.1),
+        **{name: lambda row, name=name: row[name] for name in ("h0", "identity")},
+    }
     for sample in "abc":
-
-        def mean(of, sample=sample):
-            return mean_curve(rows, sample, of)
-
-        expected = {}
-        for kind in ("ns", "nc"):
-            curve = mean(lambda row, kind=kind: value(row, kind))
-            expected[f"soft_{kind}"] = curve.pop(None)
-            expected[f"auc_pi_soft_{kind}"] = area(curve.items())
-            full = [(0.0, 0.0), *curve.items(), (1.0, 1.0)]
-            expected[f"auc_full_pi_soft_{kind}"] = area(full)
-            numerators = mean(lambda row, kind=kind: value(row, kind, clamp=False) * row["h0"])
-            del numerators[None]
-            expected[f"auc_numerator_{kind}"] = area(numerators.items())
-        unclamped = mean(lambda row: value(row, "ns", clamp=False))
-        expected["soft_ns_unclamped"] = unclamped.pop(None)
-        expected["auc_pi_soft_ns_unclamped"] = area(unclamped.items())
-        expected["numerical"] = mean(lambda row: row["identity"] / row["h0"])[None] * (0.9 - 0.1)
-        expected["expected_retained"] = mean(lambda row: row["achieved"] * 7)[None]
-        expected["mean_score"] = mean(lambda row: row["achieved"])[None]
-        for name in ("h0", "identity"):
-            expected[name] = mean(lambda row, name=name: row[name])[None]
+        expected = {name: mean_curve(rows, sample, of)[None] for name, of in single.items()}
+        for kind, clamp, end in (("ns", True, ""), ("nc", True, ""), ("ns", False, "_unclamped")):
+            curve = mean_curve(rows, sample, lambda row, k=kind, c=clamp: value(row, k, c))
+            expected[f"soft_{kind}{end}"] = curve.pop(None)
+            expected[f"auc_pi_soft_{kind}{end}"] = area(curve.items())
+            if clamp:
+                full = [(0.0, 0.0), *curve.items(), (1.0, 1.0)]
+                expected[f"auc_full_pi_soft_{kind}"] = area(full)
+                tops = mean_curve(rows, sample, lambda r, k=kind: value(r, k, False) * r["h0"])
+                expected[f"auc_numerator_{kind}"] = area([*tops.items()][1:])
         assert {name: values[sample, name] for name in expected} == pytest.approx(expected)
 
 
@@ -109,24 +103,21 @@ def test_curves_are_means_over_samples_with_student_s_intervals(tmp_path):
         assert (row["n"], row["n_failed"]) == (3, 0)
 
 
-@pytest.mark.parametrize(
-    ("clamp", "distances", "expected"),
-    [
-        ("mean", [0.9, 0.0], 0.1),  # one draw exceeds H₀ = 0.5, their mean does not
-        ("mean", [0.9, 0.7], 0.0),
-        ("draw", [0.9, 0.3], 0.2),
-        ("none", [0.9, 0.7], -0.6),
-    ],
-)
+# One draw exceeds H₀ = 0.5, their mean at first does not.
+CLAMPED = [("mean", [0.9, 0.0], 0.1), ("mean", [0.9, 0.7], 0), ("draw", [0.9, 0.3], 0.2)]
+
+
+@pytest.mark.parametrize(("clamp", "distances", "expected"), [*CLAMPED, ("none", [0.9, 0.7], -0.6)])
 def test_soft_ns_is_clamped_where_the_setting_says(tmp_path, clamp, distances, expected):
     rows = [row | {"ns_distances": distances} for row in soft_rows({"a": 1, "b": 1})]
-    samples, curves, _ = summarise([write_soft(tmp_path, rows)], MINIMUM_H0, clamp)
+    samples, *curves = summarise([write_soft(tmp_path, rows)], MINIMUM_H0, clamp)
     values = {row["metric"]: row["value"] for row in samples.to_pylist()}
     assert values["soft_ns"] == pytest.approx(expected)
     assert values["auc_pi_soft_ns"] == pytest.approx(expected * (GRID[-1] - GRID[0]))
     assert values["soft_ns_unclamped"] == pytest.approx(1 - statistics.mean(distances) / 0.5)
-    means = [row["value"] for row in curves.to_pylist() if row["metric"] == "pi_soft_ns"]
-    assert means == pytest.approx([expected] * len(GRID))
+    means, single = ([r for r in c.to_pylist() if r["metric"] == "pi_soft_ns"] for c in curves)
+    assert [row["value"] for row in means] == pytest.approx([expected] * len(GRID))
+    assert [row["values"] for row in single] == [pytest.approx([expected] * len(GRID))] * 2
 
 
 def test_row_order_does_not_matter_and_the_metrics_may_differ_in_draws(tmp_path):
@@ -178,40 +169,40 @@ def test_noise_of_16_bits_equals_its_definitions(tmp_path):
     sizes = [abs(row[f"{kind}_noise"]) for row in own for kind in ("ns", "nc")]
     assert values["a", "noise_distance"] == pytest.approx(statistics.mean(sizes))
     assert values["a", "noise_h0"] == pytest.approx(0.01)
-    for kind in ("ns", "nc"):
-        areas = []
-        for share in (0, 1):  # as it is, and without the noise
-            points = []
+    for kind, distances in (("ns", "ns_distances"), ("nc", "nc_distances")):
+
+        def points(share, kind=kind, distances=distances):
             for row in own[1:]:
-                first = float(np.float32(row[f"{kind}_distances"][0]))
-                changed = {
-                    "h0": row["h0"] - share * row["h0_noise"],
-                    f"{kind}_distances": [first - share * row[f"{kind}_noise"]],
-                }
-                points.append((row["pi"], value(changed, kind)))
-            areas.append(area(points))
-        assert values["a", f"noise_auc_{kind}"] == pytest.approx(areas[0] - areas[1], abs=1e-7)
+                first = float(np.float32(row[distances][0])) - share * row[f"{kind}_noise"]
+                changed = {"h0": row["h0"] - share * row["h0_noise"], distances: [first]}
+                yield row["pi"], value(changed, kind)
+
+        noise = area(points(0)) - area(points(1))  # as it is, and without the noise
+        assert values["a", f"noise_auc_{kind}"] == pytest.approx(noise, abs=1e-7)
     largest = max(abs(values["a", f"noise_auc_{kind}"]) for kind in ("ns", "nc"))
     for sample in "ab":  # what is known of one sample stands for all of the cell
         assert values[sample, "numerical"] == pytest.approx(largest)
 
 
-def test_h0_below_the_noise_of_16_bits_is_no_denominator(tmp_path):
+@pytest.mark.parametrize(
+    ("below", "enough", "noise"),
+    [(np.nextafter(MINIMUM_H0, 0), MINIMUM_H0, 0), (0.019, 0.021, -0.02)],
+)
+def test_only_h0_below_the_minimum_or_the_noise_of_16_bits_is_no_denominator(
+    tmp_path, below, enough, noise
+):
     rows = soft_rows({"a": 1, "b": 1, "c": 1})
     for row in rows:
-        row["h0"] = {"a": 0.5, "b": 0.019, "c": 0.021}[row["sample_id"]]
-    _, statuses, _ = summarised(tmp_path, with_noise(rows, "a", size=-0.02))
+        row["h0"] = {"a": 0.5, "b": below, "c": enough}[row["sample_id"]]
+    _, statuses, _ = summarised(tmp_path, with_noise(rows, "a", noise) if noise else rows)
     assert statuses == {"a": "ok", "b": "degenerate_baseline", "c": "ok"}
 
 
 def test_numerical_noise_is_the_root_mean_square_over_the_samples_of_a_cell(tmp_path):
     rows = with_noise(with_noise(soft_rows({"a": 1, "b": 1}), "a"), "b", size=0.02)
     values, _, _ = summarised(tmp_path, rows)
-    squares = [
-        statistics.mean(values[sample, f"noise_auc_{kind}"] ** 2 for sample in "ab")
-        for kind in ("ns", "nc")
-    ]
-    assert values["a", "numerical"] == pytest.approx(max(squares) ** 0.5)
+    noises = ([values[sample, f"noise_auc_{kind}"] for sample in "ab"] for kind in ("ns", "nc"))
+    assert values["a", "numerical"] == pytest.approx(max(np.hypot(*n) for n in noises) / 2**0.5)
 
 
 def test_monte_carlo_variance_is_that_of_the_area_of_each_draw(tmp_path):
@@ -244,14 +235,6 @@ def test_a_sample_without_any_ok_step_stays_as_null_with_its_first_status(tmp_pa
     assert statuses == {"a": "ok", "b": "degenerate_baseline"}
     assert all(values["b", metric] is None for metric in SAMPLE_METRICS)
     assert {(row["n"], row["n_failed"]) for row in curves} == {(1, 1)}
-
-
-def test_only_a_baseline_below_the_minimum_fails(tmp_path):
-    rows = soft_rows({"a": 1, "b": 1})
-    for row in rows:
-        row["h0"] = {"a": MINIMUM_H0, "b": np.nextafter(MINIMUM_H0, 0)}[row["sample_id"]]
-    _, statuses, _ = summarised(tmp_path, rows)
-    assert statuses == {"a": "ok", "b": "degenerate_baseline"}
 
 
 def test_a_single_sample_has_no_interval(tmp_path):
@@ -296,11 +279,9 @@ def test_a_step_that_lacks_or_repeats_a_row_is_an_error(tmp_path, rows):
 @pytest.mark.parametrize(
     ("distances", "problem"),
     [
-        (None, "has no 'nc_distances'"),
-        ([], "has no 'nc_distances'"),
+        *((none, "has no 'nc_distances'") for none in (None, [])),
         ([0.1], "has 1 values in 'nc_distances', another 4"),
-        ([0.1, float("nan"), 0.1, 0.1], "'nc_distances' are no distances"),
-        ([0.1, -0.1, 0.1, 0.1], "'nc_distances' are no distances"),
+        *(([0.1, bad, 0.1, 0.1], "'nc_distances' are no distances") for bad in (math.nan, -0.1)),
     ],
 )
 def test_an_ok_row_without_usable_distances_is_an_error(tmp_path, distances, problem):
@@ -319,10 +300,7 @@ def test_cells_on_different_grids_are_an_error(tmp_path):
 
 
 def test_the_script_summarises_soft_files(tmp_path):
-    soft = write_soft(tmp_path, soft_rows({"a": 1, "b": 1}))
-    kinds = ("soft_samples", "curves", "soft_sample_curves")
-    made = {kind: tmp_path / f"{kind}.parquet" for kind in kinds}
-    script_runs.summarise("soft", STATISTICS, {"soft": soft}, made)
+    made = soft_summaries(tmp_path, {"attention": soft_rows({"a": 1, "b": 1})})
     assert len(read_rows(made["soft_samples"], "soft_samples")) == 2 * len(SAMPLE_METRICS)
     curves = pd.DataFrame(read_rows(made["curves"], "curves"))
     assert len(curves) == 2 * len(GRID)
@@ -335,21 +313,17 @@ def test_the_script_summarises_soft_files(tmp_path):
 
 def with_part_of_the_grid(rows, count, seed, places):
     """Rows of which only some π are measured, as an evaluation leaves them."""
-    kept = []
     for row in rows:
         chosen = measured_pi(len(GRID), count, seed, places[row["sample_id"], row["step"]])
-        if row["pi"] is None or GRID.index(row["pi"]) in chosen:
-            kept.append(row)
-        else:
-            kept.append(row | dict.fromkeys(PER_DRAW))
-    return kept
+        measured = row["pi"] is None or GRID.index(row["pi"]) in chosen
+        yield row if measured else row | dict.fromkeys(PER_DRAW)
 
 
 def test_areas_of_part_of_the_grid_are_on_average_the_area_under_the_mean_curve(tmp_path):
     rows = soft_rows({"a": 2, "b": 1, "c": 1, "d": 2, "e": 1})
     keys = dict.fromkeys((row["sample_id"], row["step"]) for row in rows)
     places = {key: (number, 0) for number, key in enumerate(keys)}
-    part = with_part_of_the_grid(rows, 2, 3, places)
+    part = list(with_part_of_the_grid(rows, 2, 3, places))
     values, _, curves = summarised(tmp_path, part)
     steps = Counter(sample for sample, _ in keys)
     means = []
@@ -382,9 +356,7 @@ def test_means_of_part_of_the_grid_are_unbiased_and_their_intervals_cover(tmp_pa
         steps = Steps(pd.Series(), np.arange(sample_size), {}, {}, grid, measured, {}, {})
         seen = np.where(measured[:, 1:], curves[chosen], np.nan)
         areas = auc(grid, steps.completed(seen))
-        error = areas.mean() - truth
-        errors.append(error)
-        half_width = 2.0 * areas.std(ddof=1) / np.sqrt(sample_size)
-        covered.append(abs(error) < half_width)
+        errors.append(areas.mean() - truth)
+        covered.append(abs(errors[-1]) < 2 * areas.std(ddof=1) / np.sqrt(sample_size))
     assert abs(np.mean(errors)) < 3 * np.std(errors) / np.sqrt(runs)
     assert np.mean(covered) > 0.91
