@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -64,8 +65,7 @@ def drawn_samples(n, resamples, dataset="d", seed=1):
 
 def test_intervals_of_medians_are_percentiles_widened_to_students_t():
     values = np.random.default_rng(1).gamma(2, size=13)
-    samples = means({"x": values})
-    samples = Samples(samples.numerators, samples.denominators, samples.failed, [True])
+    samples = replace(means({"x": values}), medians=[True])
     row = rows_of({"d": samples}, 1200).loc["d", "m", "x"]
     draws = np.median(values[drawn_samples(13, 1200)], axis=1)  # more than one chunk
     factor = np.sqrt(13 / 12)
@@ -119,11 +119,9 @@ def simulated(shape):
         sizes = ((0.2, 0.1, 16), (0.6, 0.3, 30), (1.0, 0.2, 20))
         draws = [generator.normal(mean, spread, (n, 1000)) for mean, spread, n in sizes]
         return {str(n): Samples.of_means(table(v)) for n, v in enumerate(draws)}, 0.6
-    draws = {
-        "normal": generator.normal(0.5, 0.2, (16, 1000)),
-        "skewed": generator.gamma(1, size=(40, 1000)),
-    }
-    return {"d": Samples.of_means(table(draws[shape]))}, {"normal": 0.5, "skewed": 1}[shape]
+    normal, skewed = generator.normal(0.5, 0.2, (16, 1000)), generator.gamma(1, size=(40, 1000))
+    values, truth = {"normal": (normal, 0.5), "skewed": (skewed, 1)}[shape]
+    return {"d": Samples.of_means(table(values))}, truth
 
 
 @pytest.mark.parametrize("shape", ["normal", "skewed", "ratio", "average"])
@@ -165,14 +163,12 @@ def test_medians_of_counts_are_those_of_the_repeated_values(values, seed):
 
 def test_a_median_and_its_interval_are_of_the_resamples_of_the_means():
     values = np.array([3.0, NAN, 1.0, 8.0, 4.0])
-    samples = means({"mean": values, "median": values})
-    samples = Samples(samples.numerators, samples.denominators, samples.failed, [False, True])
+    samples = replace(means({"mean": values, "median": values}), medians=[False, True])
     replicates = estimate({"d": samples}, drawing(700))["d"].replicates["m"]
-    drawn = values[drawn_samples(5, 700)]
-    expected = np.nanmedian(np.concatenate([values[None], drawn]), axis=1)
-    assert replicates["median"].to_numpy() == pytest.approx(expected, nan_ok=True)
-    mean = np.nanmean(np.concatenate([values[None], drawn]), axis=1)
-    assert replicates["mean"].to_numpy() == pytest.approx(mean, nan_ok=True)
+    drawn = np.concatenate([values[None], values[drawn_samples(5, 700)]])
+    for name, reduce in (("median", np.nanmedian), ("mean", np.nanmean)):
+        expected = reduce(drawn, axis=1)
+        assert replicates[name].to_numpy() == pytest.approx(expected, nan_ok=True)
 
 
 @pytest.mark.filterwarnings("error")
@@ -203,11 +199,10 @@ def test_an_average_is_over_the_datasets_that_have_the_metric_and_needs_all_of_t
     assert rows.loc[("m", "x"), "value"] == 4.5
     assert np.isnan(rows.loc[("m", "y"), "value"]), "the other dataset has the metric, not y"
     assert rows.loc[("other", "x"), ["value", "n"]].tolist() == [5, 2]
-    tests = paired_tests(datasets, drawing(100), ["metric"]).set_index(
-        ["dataset", "metric", "method"]
-    )
+    tests = paired_tests(datasets, drawing(100), ["metric"])
+    tests = tests.set_index(["dataset", "metric", "method"])["value"]
     assert (AVERAGE, "m", "y") not in tests.index
-    assert tests.loc[AVERAGE, "other", "x"]["value"] == 5
+    assert tests[AVERAGE, "other", "x"] == 5
 
 
 def test_a_matrix_has_samples_and_columns_in_order_of_appearance_and_nan_without_a_row():
@@ -274,12 +269,13 @@ def test_equivalence_is_tested_where_there_is_a_margin_and_corrected_within_fami
     generator = np.random.default_rng(12)
     samples = {"d": means({name: generator.normal(0.02, 0.1, 40) for name in "abc"})}
     assert paired_tests(samples, drawing(100), ["metric"])["p_equivalence"].isna().all()
-    together = paired_tests(samples, drawing(100), ["metric"], 0.06)["p_equivalence"]
-    alone = paired_tests(samples, drawing(100), ["metric", "method"], 0.06)["p_equivalence"]
-    ordered = alone[:3].sort_values()
-    assert together[ordered.index].tolist() == pytest.approx(
-        np.minimum(np.maximum.accumulate(ordered * [3, 2, 1]), 1).tolist()
+    together, alone = (
+        paired_tests(samples, drawing(100), family, 0.06)["p_equivalence"]
+        for family in (["metric"], ["metric", "method"])
     )
+    ordered = alone[:3].sort_values()
+    expected = np.minimum(np.maximum.accumulate(ordered * [3, 2, 1]), 1)
+    assert together[ordered.index].tolist() == pytest.approx(expected.tolist())
 
 
 def test_columns_without_a_value_and_parts_that_are_not_tested_have_no_p_value():
@@ -341,14 +337,8 @@ def test_tied_methods_have_the_same_ranks_and_p_values_on_any_number_of_threads(
         names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
         scripts = str(Path(pisoft.__file__).parents[1])
         environment = {**os.environ, **dict.fromkeys(names, threads), "PYTHONPATH": scripts}
-        finished = subprocess.run(
-            [sys.executable, "-c", TIED],
-            env=environment,
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-        found.append(json.loads(finished.stdout))
+        printed = subprocess.check_output([sys.executable, "-c", TIED], env=environment)
+        found.append(json.loads(printed))
     assert found[0][:22] == pytest.approx(found[0][22:44], rel=0, abs=1e-12)
     assert (np.array(found[0])[154 : 154 * 9] == 1).mean() > 0.5, "nothing differs but by rounding"
     assert found[0] == pytest.approx(found[1], rel=0, abs=1e-12)
