@@ -10,27 +10,17 @@ def study_rows(values, *, fixed=2, weights="loosened", dataset="sst2", candidate
 
     Metrics have equal values. A value of None is a failed sample.
     """
-    return [
-        {
-            "protocol": "dynamic",
-            "model": "llama",
-            "method": f"grad_ellm-{weights}-{depth}",
-            "dataset": dataset,
-            "token_weights": weights,
-            "depth": depth,
-            "candidate": depth in candidates,
-            "fixed": depth == fixed,
-            "sample_id": f"{part}-{position}",
-            "part": part,
-            "metric": metric,
-            "value": value,
-            "status": "nonfinite_attribution" if value is None else "ok",
-        }
-        for depth, parts in values.items()
-        for part, found in parts.items()
-        for position, value in enumerate(found)
-        for metric in AUC_METRICS
-    ]
+    of_weights = {"protocol": "dynamic", "model": "llama", "token_weights": weights}
+    rows = []
+    for depth, parts in values.items():
+        of_depth = {"depth": depth, "candidate": depth in candidates, "fixed": depth == fixed}
+        of_depth |= of_weights | {"method": f"grad_ellm-{weights}-{depth}", "dataset": dataset}
+        for part, numbers in parts.items():
+            for position, value in enumerate(numbers):
+                row = {**of_depth, "sample_id": f"{part}-{position}", "part": part, "value": value}
+                row["status"] = "nonfinite_attribution" if value is None else "ok"
+                rows += [{**row, "metric": metric} for metric in AUC_METRICS]
+    return rows
 
 
 DISAGREEING = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 
 from helpers.estimated_results import estimated, view
@@ -17,36 +18,20 @@ FAMILIES = {"random": "baseline", "attention": "attention", "mine": "gradient"}
 DATASETS = {"sst2": "SST2", "imdb": "IMDb"}
 CELL = {"protocol": "dynamic", "model": "llama"}
 MEANS = {
-    ("random", "sst2"): 0.2,
-    ("attention", "sst2"): 0.4,
-    ("mine", "sst2"): 0.9,
-    ("random", "imdb"): 0.3,
-    ("attention", "imdb"): 0.5,
-    ("mine", "imdb"): 0.1,
-}
+    ("random", "sst2"): 0.2, ("attention", "sst2"): 0.4, ("mine", "sst2"): 0.9,
+    ("random", "imdb"): 0.3, ("attention", "imdb"): 0.5, ("mine", "imdb"): 0.1,
+}  # fmt: skip
 
 
 def sample_rows(means, failed=(), samples=3):
     """Rows of `soft_samples`; `means` = {(method, dataset): mean}; `failed` = (…, sample, why)."""
-    reasons = {key: why for *key_parts, why in failed for key in [tuple(key_parts)]}
+    reasons = {tuple(key): why for *key, why in failed}
     rows = []
-    for (method, dataset), mean in means.items():
-        for number in range(samples):
-            status = reasons.get((method, dataset, number), "ok")
-            for metric in SAMPLE_METRICS:
-                value = mean + (number - 1) / 100 if status == "ok" else None
-                rows.append(
-                    {
-                        "protocol": "dynamic",
-                        "model": "llama",
-                        "method": method,
-                        "dataset": dataset,
-                        "sample_id": f"s{number}",
-                        "metric": metric,
-                        "value": value,
-                        "status": status,
-                    }
-                )
+    for ((method, dataset), mean), number in itertools.product(means.items(), range(samples)):
+        status = reasons.get((method, dataset, number), "ok")
+        row = {**CELL, "method": method, "dataset": dataset, "sample_id": f"s{number}"}
+        row |= {"value": mean + (number - 1) / 100 if status == "ok" else None, "status": status}
+        rows += [{**row, "metric": metric} for metric in SAMPLE_METRICS]
     return rows
 
 
