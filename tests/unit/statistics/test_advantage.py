@@ -12,6 +12,7 @@ from helpers.soft_files import GRID, STATISTICS, soft_rows, write_soft
 from pisoft.config.cells import Cell
 from pisoft.statistics.advantage import HALVES, half_weights
 from pisoft.statistics.metrics import AVERAGE
+from pisoft.statistics.results import select
 from pisoft.store.parquet import read_rows
 
 SETTINGS = {"seed": 1, "resamples": 200}
@@ -19,12 +20,12 @@ DISTANCES = ("ns_distances", "nc_distances")
 STEPS = {"a": 3, "b": 1, "c": 2}
 
 
-def advantage(folder, *cells, **changes):
+def advantage(folder, *cells):
     """Write cells, (method, dataset, rows), and return the rows of the summary."""
     soft = [write_soft(folder, rows, Cell("fixed", "", "llama", "", m, d)) for m, d, rows in cells]
     kinds = ("soft_samples", "curves", "soft_sample_curves")
     files = {kind: folder / f"{kind}.parquet" for kind in kinds}
-    script_runs.summarise("soft", {**STATISTICS, **changes}, {"soft": soft}, files)
+    script_runs.summarise("soft", STATISTICS, {"soft": soft}, files)
     path = folder / "advantage.parquet"
     given = {kind: files[kind] for kind in kinds[1:]}
     script_runs.summarise("advantage", SETTINGS, given, {"advantage": path})
@@ -32,25 +33,19 @@ def advantage(folder, *cells, **changes):
 
 
 def keyed(rows, part):
-    chosen = rows[rows["part"] == part]
-    return chosen.set_index(
-        ["metric", "dataset", "method", *(["position"] if part == "at" else [])]
-    )
+    keys = ["metric", "dataset", "method", *(["position"] if part == "at" else [])]
+    return rows[rows["part"] == part].set_index(keys)
 
 
-def shifted(rows, share):
+def shifted(rows, share, scale=1):
     """Draws that make NC higher by a share of H₀ and NS lower by the same."""
-    return [{**r, **{n: [x + share * r["h0"] for x in r[n]] for n in DISTANCES}} for r in rows]
-
-
-def small(rows):
-    """Draws that the clamp of Soft-NS does not reach."""
-    return [{**r, **{n: [x / 4 for x in r[n]] for n in DISTANCES}}
-            for r in rows]  # fmt: skip
+    return [
+        {**r, **{n: [scale * x + share * r["h0"] for x in r[n]] for n in DISTANCES}} for r in rows
+    ]
 
 
 def test_a_constant_difference_is_found_at_every_pi_and_in_both_halves(tmp_path):
-    rows = small(soft_rows(STEPS))
+    rows = shifted(soft_rows(STEPS), 0, 1 / 4)  # which the clamp of Soft-NS does not reach
     found = advantage(tmp_path, ("random", "sst2", rows), ("mine", "sst2", shifted(rows, 0.25)))
     for part, (metric, sign) in itertools.product(
         ("at", "lower", "upper"), (("pi_soft_ns", -1), ("pi_soft_nc", 1))
@@ -68,15 +63,13 @@ def test_every_number_of_a_cell_is_that_of_the_written_draws(tmp_path):
         curves = {m: sample_curves(own, metric) for m, own in rows.items()}
         differences = {s: curves["mine"][s] - curves["random"][s] for s in STEPS}
         mean = np.mean(list(differences.values()), axis=0)
-        of_metric = found[(found["part"] == "at") & (found["metric"] == f"pi_soft_{metric}")]
-        of_metric = of_metric[of_metric["dataset"] == "sst2"]
-        assert of_metric["value"].to_numpy() == pytest.approx(mean)
+        at = (f"pi_soft_{metric}", "sst2", "mine")
+        points = select(found, part="at", metric=at[0], dataset="sst2")["value"]
+        assert points.to_numpy() == pytest.approx(mean)
         middle = mean[1] + (mean[2] - mean[1]) * 0.2  # at .5, between .4 and .9
         lower = (0.3 * (mean[0] + mean[1]) / 2 + 0.1 * (mean[1] + middle) / 2) / 0.4
         upper = (middle + mean[2]) / 2
-        expected = dict(zip(HALVES, (lower, upper, upper - lower), strict=True))
-        for part, value in expected.items():
-            at = (f"pi_soft_{metric}", "sst2", "mine")
+        for part, value in zip(HALVES, (lower, upper, upper - lower), strict=True):
             assert keyed(found, part)["value"][at] == pytest.approx(value)
 
 
@@ -94,30 +87,19 @@ def sample_curves(rows, metric):
 
 
 def test_a_sample_that_failed_for_random_scores_or_the_method_has_no_difference(tmp_path):
-    failed = {("b", 0): "nonfinite_attribution"}
+    every = dict.fromkeys(itertools.product(STEPS, (0, 5, 10)), "nonfinite_attribution")
     found = advantage(
         tmp_path,
-        ("random", "sst2", soft_rows(STEPS, status=failed)),
+        ("random", "sst2", soft_rows(STEPS, status={("b", 0): "nonfinite_attribution"})),
         ("mine", "sst2", soft_rows({**STEPS, "d": 1})),
         ("random", "imdb", soft_rows(STEPS)),
-        ("mine", "imdb", soft_rows(STEPS, status={(s, 5 * k): "nonfinite_attribution"
-                                                  for s in STEPS for k in range(3)})),
-    )  # fmt: skip
+        ("mine", "imdb", soft_rows(STEPS, status=every)),
+    )
     rows = keyed(found, "upper").loc["pi_soft_nc"]
     assert rows.loc[("sst2", "mine"), ["n", "n_failed"]].tolist() == [2, 2]
     assert rows.loc[("imdb", "mine"), ["n", "n_failed"]].tolist() == [0, 3]
     assert rows.loc[("imdb", "mine"), ["value", "low", "p_value"]].isna().all()
     assert np.isnan(rows["value"][AVERAGE, "mine"])
-
-
-def test_the_clamp_of_the_run_applies(tmp_path):
-    rows = soft_rows(STEPS)
-    far = shifted(rows, 1.0)  # below 0 at every π
-    cells = (("random", "sst2", rows), ("mine", "sst2", far))
-    clamped = keyed(advantage(tmp_path, *cells), "lower")["value"]["pi_soft_ns", "sst2", "mine"]
-    free = advantage(tmp_path, *cells, clamp="none")
-    assert keyed(free, "lower")["value"]["pi_soft_ns", "sst2", "mine"] == pytest.approx(-1)
-    assert -1 < clamped <= 0
 
 
 @pytest.mark.parametrize("methods", [("mine", "other"), ("random",)])
