@@ -10,13 +10,8 @@ from statsmodels.stats.power import TTestPower
 from helpers.sign_flips import step_down
 from pisoft.config.jobs.summaries import ResamplingJob
 from pisoft.seeds import keyed_generator
-from pisoft.statistics.mean_tests import (
-    EXACT_TEST,
-    SHRINKAGE,
-    bootstrap_tests,
-    holm,
-    sign_flip_tests,
-)
+from pisoft.statistics import mean_tests
+from pisoft.statistics.mean_tests import EXACT_TEST, bootstrap_tests, holm, sign_flip_tests
 
 FLIPPED = ["p_sign_flip", "p_sign_flip_adjusted"]
 P_VALUES = ["p_value", "p_adjusted", "p_smallest"]
@@ -38,7 +33,7 @@ def looped(values, resamples, seed):
     n, count = values.shape
     drawn = keyed_generator(seed, "bootstrap-t", "d").integers(n, size=(resamples, n))
     errors = values.std(axis=0) / np.sqrt(n)
-    added = SHRINKAGE / np.sqrt(n) * np.median(errors)
+    added = mean_tests.SHRINKAGE / np.sqrt(n) * np.median(errors)
     observed = abs(values.mean(axis=0)) / (errors + added)
     under_null = []
     for rows in drawn:
@@ -69,9 +64,7 @@ def test_families_are_resampled_together_and_stepped_down_each_by_itself(seed):
 def test_narrow_differences_are_found_beside_wide_ones():
     """Which sign flips of means as they are, not in standard errors, would miss."""
     generator = np.random.default_rng(4)
-    values = np.concatenate(
-        [generator.normal(0.3, 0.3, (60, 3)), generator.normal(0, 1, (60, 12))], axis=1
-    )
+    values = np.c_[generator.normal(0.3, 0.3, (60, 3)), generator.normal(0, 1, (60, 12))]
     assert (bootstrapped(values, np.zeros(15))["p_adjusted"][:3] < 0.05).all()
     flipped = sign_flip_tests(values, np.zeros(15), 400, (1,))
     assert (flipped["p_sign_flip_adjusted"][:3] > 0.05).all()
@@ -80,12 +73,12 @@ def test_narrow_differences_are_found_beside_wide_ones():
 @pytest.mark.parametrize("n", [18, 60])
 def test_skewed_means_of_0_are_found_in_5_percent_of_families_at_most(n):
     generator = np.random.default_rng(5)
-    wrong = 0
+    wrong = []
     for repetition in range(200):
         values = (generator.gamma(0.3, size=(n, 20)) - 0.3) * np.geomspace(0.1, 1, 20)
         found = bootstrapped(values, np.zeros(20), 199, repetition)
-        wrong += (found["p_adjusted"] < 0.05).any()
-    assert wrong / 200 < 0.05 + 2.6 * np.sqrt(0.05 * 0.95 / 200)
+        wrong.append((found["p_adjusted"] < 0.05).any())
+    assert np.mean(wrong) < 0.05 + 2.6 * np.sqrt(0.05 * 0.95 / 200)
 
 
 @pytest.mark.parametrize("n", [20, 100])
@@ -131,9 +124,8 @@ def test_few_samples_are_tested_by_every_sign_flip_within_their_family(seed):
     found = sign_flip_tests(parts, families, 10, ())
     for family in (0, 1):
         of_family = families == family
-        assert found["p_sign_flip_adjusted"][of_family].tolist() == pytest.approx(
-            step_down(parts[:, of_family])
-        )
+        adjusted = found["p_sign_flip_adjusted"][of_family].tolist()
+        assert adjusted == pytest.approx(step_down(parts[:, of_family]))
     plain = [step_down(parts[:, [column]])[0] for column in range(6)]
     assert found["p_sign_flip"].tolist() == pytest.approx(plain)
 

@@ -12,7 +12,6 @@ from pisoft.statistics.pi_per_step import advice, best_number, variances
 from pisoft.statistics.soft_files import read_soft
 
 GRID = np.array([0.1, 0.2, 0.35, 0.5, 0.6, 0.8, 0.9])
-PLACES = np.arange(GRID.size)
 
 
 def curves_of(records, generator, steps=1, between=0.1, smooth=0.1, noise=0.2):
@@ -26,16 +25,11 @@ def curves_of(records, generator, steps=1, between=0.1, smooth=0.1, noise=0.2):
 
 def kept(curves, sample, count, seed):
     """Return the curves with NaN where a run with so many π per step measures nothing."""
-    some = np.full(curves.shape, np.nan)
+    measured = np.zeros(curves.shape, dtype=bool)
     index = np.arange(len(sample)) - np.searchsorted(sample, sample)
     for row, place in enumerate(zip(sample.tolist(), index.tolist(), strict=True)):
-        chosen = measured_pi(GRID.size, count, seed, place)
-        some[row, chosen] = curves[row, chosen]
-    return some
-
-
-def mean_area(curves):
-    return np.trapezoid(np.nanmean(curves, axis=0), GRID)
+        measured[row, measured_pi(GRID.size, count, seed, place)] = True
+    return np.where(measured, curves, np.nan)
 
 
 @pytest.mark.parametrize("steps", [1, 3])
@@ -46,10 +40,8 @@ def test_variances_are_those_of_simulated_runs(stored, steps):
     pilot, sample = curves_of(4000, generator, steps)
     found = variances(kept(pilot, sample, stored, 1), sample, GRID)
     for count in (1, 2, GRID.size):
-        areas = [
-            mean_area(kept(*curves_of(records, generator, steps), count, seed))
-            for seed in range(runs)
-        ]
+        drawn = (kept(*curves_of(records, generator, steps), count, seed) for seed in range(runs))
+        areas = [np.trapezoid(np.nanmean(curves, axis=0), GRID) for curves in drawn]
         # Three π of each step do not show that neighbours vary together.
         tolerance = 0.15 if stored == GRID.size else 0.3
         assert found[count - 1] / records == pytest.approx(np.var(areas), rel=tolerance), count
