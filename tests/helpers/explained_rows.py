@@ -6,11 +6,13 @@ import numpy as np
 from scipy.optimize import brentq
 
 from pisoft.store.parquet import write_rows
+from pisoft.store.schemas import SCHEMAS
 
 MODEL, DATASET = "llama", "sst2"
 BEFORE = ["<s>", "Text:"]  # template tokens, which have scores but are not perturbed
 AFTER = ["</s>"]
 FLOOR = 1e-6
+DRAWN = ("distances", "total_variations", "log_probability_changes")
 
 
 def prompt(sample_id, texts, evidence=None, status="ok"):
@@ -19,43 +21,26 @@ def prompt(sample_id, texts, evidence=None, status="ok"):
     content = [False] * len(BEFORE) + [True] * len(texts) + [False] * len(AFTER)
     inside = None if evidence is None else [place in evidence for place in range(len(texts))]
     return {
-        "sample_id": sample_id,
-        "input_ids": list(range(len(every))),
-        "token_texts": every,
-        "content_mask": content,
-        "user_mask": content,
+        "sample_id": sample_id, "status": status, "truncated": False,
+        "prompt_text": "".join(every), "token_texts": every, "input_ids": list(range(len(every))),
+        "content_mask": content, "user_mask": content,
         "bos_mask": [place == 0 for place in range(len(every))],
         "evidence_mask": inside and [False] * len(BEFORE) + inside + [False] * len(AFTER),
-        "counterfactuals": None,
-        "prompt_text": "".join(every),
-        "label": None,
-        "label_token_ids": [],
-        "label_words": [],
-        "truncated": False,
-        "status": status,
-    }
+        "counterfactuals": None, "label": None, "label_token_ids": [], "label_words": [],
+    }  # fmt: skip
 
 
 def answer(sample_id, label=None, predicted=None, steps=(0,), status="ok"):
     """Return a row of `generations`."""
+    count = max(steps, default=-1) + 1
     return {
-        "sample_id": sample_id,
-        "output_ids": [1] * (max(steps, default=-1) + 1),
-        "output_text": "so it is",
-        "output_token_texts": [f" t{place}" for place in range(max(steps, default=-1) + 1)],
-        "steps": list(steps),
-        "target_ids": [1] * len(steps),
-        "runner_up_ids": [],
-        "margins": [],
-        "predicted_label": predicted,
-        "counterfactual_labels": None,
-        "label": label,
+        "sample_id": sample_id, "status": status, "output_text": "so it is",
+        "output_ids": [1] * count, "output_token_texts": [f" t{place}" for place in range(count)],
+        "steps": list(steps), "target_ids": [1] * len(steps), "runner_up_ids": [], "margins": [],
+        "predicted_label": predicted, "counterfactual_labels": None, "label": label,
         "correct": None if predicted is None else predicted == label,
-        "greedy_token_id": 1,
-        "greedy_token_text": None,
-        "greedy_is_label": None,
-        "status": status,
-    }
+        "greedy_token_id": 1, "greedy_token_text": None, "greedy_is_label": None,
+    }  # fmt: skip
 
 
 def of_samples(samples):
@@ -81,44 +66,26 @@ def of_samples(samples):
 def attribution(sample_id, raw, step=0, status="ok"):
     """Return a row of `attributions`; `raw` are the scores of the content tokens."""
     whole = None if raw is None else [9.0] * len(BEFORE) + list(raw) + [-9.0] * len(AFTER)
-    return {
-        "sample_id": sample_id,
-        "step": step,
-        "raw_scores": whole,
-        "converged": None,
-        "status": status,
-    }
+    keys = {"sample_id": sample_id, "step": step, "status": status}
+    return {**keys, "raw_scores": whole, "converged": None}
 
 
 def soft(sample_id, scores, grid, step=0, status="ok"):
     """Return the rows of `soft` of one step, with α by a bracketing solver of SciPy."""
     scores = np.clip(scores, FLOOR, 1 - FLOOR)
+    keys = {"sample_id": sample_id, "step": step, "perturbable": len(scores), "status": status}
+    keys |= dict.fromkeys(name for name in SCHEMAS["soft"].names if name not in keys)
     rows = []
     for pi in (None, *grid):
-        alpha = 1.0
-        if pi is not None:
-            alpha = brentq(lambda a, pi=pi: (scores**a).mean() - pi, 1e-9, 1e9, xtol=1e-14)
-        ok = status == "ok"
-        rows.append(
-            {
-                "sample_id": sample_id,
-                "step": step,
-                "pi": pi,
-                "perturbable": len(scores),
-                "alpha": alpha if ok else None,
-                "achieved": pi or float(scores.mean()) if ok else None,
-                "feasible": True if ok else None,
-                **dict.fromkeys(("floored", "ceiled"), 0 if ok else None),
-                **dict.fromkeys(("h0", "identity"), 0.5 if ok else None),
-                **dict.fromkeys(("h0_noise", "ns_noise", "nc_noise")),
-                **{
-                    f"{metric}_{measure}": [0.25] if ok else None
-                    for metric in ("ns", "nc")
-                    for measure in ("distances", "total_variations", "log_probability_changes")
-                },
-                "status": status,
-            }
-        )
+        row = {**keys, "pi": pi}
+        if status == "ok":
+            alpha = 1.0
+            if pi is not None:
+                alpha = brentq(lambda a, pi=pi: (scores**a).mean() - pi, 1e-9, 1e9, xtol=1e-14)
+            row |= {"alpha": alpha, "achieved": pi or float(scores.mean()), "feasible": True}
+            row |= {"floored": 0, "ceiled": 0, "h0": 0.5, "identity": 0.5}
+            row |= {f"{m}_{measure}": [0.25] for m in ("ns", "nc") for measure in DRAWN}
+        rows.append(row)
     return rows
 
 
