@@ -33,11 +33,11 @@ def test_steps_come_in_the_order_of_the_prompts_whatever_that_of_the_attribution
     assert open_steps == [("two steps", 0), ("two steps", 5)]
     for path in files(run, "llama", "words")[1]:
         write_rows(path, "attributions", read_rows(path, "attributions")[::-1], {})
-    raw = [
+    raw, again = (
         [step.raw["random"].tolist() for step in steps if "random" in step.raw]
         for steps in (before, read(run))
-    ]
-    assert raw[0] == raw[1]
+    )
+    assert raw == again
 
 
 def test_the_limit_takes_the_first_samples(run):
@@ -110,11 +110,7 @@ def test_one_heatmap_per_sample_is_the_same_at_every_step(run):
         wanted = np.mean(stored, axis=0, dtype=np.float64)
         np.testing.assert_array_equal(first.raw[method], wanted)
         np.testing.assert_array_equal(second.raw[method], wanted)
-    for how, expected in (
-        ("own", run.raw["llama", method, "open", "two steps", 0]),
-        ("aggregated", wanted),
-    ):
-        settings = ScoreSettings(step_scores=how, step_interval=10)
-        (only,) = read_scores(*path, settings)
+    for how, expected in (("own", stored[0]), ("aggregated", wanted)):
+        (only,) = read_scores(*path, ScoreSettings(step_scores=how, step_interval=10))
         assert only.step == 0
         np.testing.assert_array_equal(only.raw[method], expected)
