@@ -1,5 +1,6 @@
 """What stored draws say of scores: against the evaluation's own masks, SciPy and brute force."""
 
+import functools
 import itertools
 
 import numpy as np
@@ -180,16 +181,11 @@ def control_rows(steps):
 
 def samples_of(folder, prompts, methods, soft, settings):
     """Rows of the summary of `attributions` by method and `soft` by protocol."""
+    write = functools.partial(explained_rows.write, folder)
     files = {
-        "prompts": [explained_rows.write(folder, "prompts", prompts, "llama")],
-        "attributions": [
-            explained_rows.write(folder, "attributions", rows, "llama", method)
-            for method, rows in methods.items()
-        ],
-        "soft": [
-            explained_rows.write(folder, "soft", rows, protocol, "llama", "random")
-            for protocol, rows in soft.items()
-        ],
+        "prompts": [write("prompts", prompts, "llama")],
+        "attributions": [write("attributions", methods[m], "llama", m) for m in methods],
+        "soft": [write("soft", soft[protocol], protocol, "llama", "random") for protocol in soft],
     }
     made = {"datamodel_samples": folder / "datamodel_samples.parquet"}
     script_runs.summarise("datamodel_scores", settings, files, made)

@@ -232,11 +232,9 @@ def tau(rows, other_rows):
 
 
 def test_routings_and_operators_are_compared_over_the_methods_that_have_both(tmp_path):
-    runs = {name: methods(20 * place) for place, name in enumerate(("dynamic", "fixed"))}
-    operators = {
-        name: methods(20 * place)
-        for place, name in enumerate(("dynamic@mean", "dynamic@hide", "fixed@mean"), start=2)
-    }
+    names = ("dynamic", "fixed", "dynamic@mean", "dynamic@hide", "fixed@mean")
+    of_names = [(name, methods(20 * place)) for place, name in enumerate(names)]
+    runs, operators = dict(of_names[:2]), dict(of_names[2:])
     del operators["dynamic@hide"][METHODS[0]]
     soft, others = (
         [cell for name, rows in of.items() for cell in cells_of(rows, protocol=name)]
@@ -245,10 +243,8 @@ def test_routings_and_operators_are_compared_over_the_methods_that_have_both(tmp
     found = sensitivity(tmp_path, *soft, operators=others)
     assert set(found["protocol"]) == set(runs)
     for protocol, routing in itertools.permutations(runs):
-        for name, other in (
-            ("other_routing", runs[routing]),
-            ("operator_mean", operators[f"{protocol}@mean"]),
-        ):
+        others_of = {"other_routing": runs[routing], "operator_mean": operators[f"{protocol}@mean"]}
+        for name, other in others_of.items():
             expected = pytest.approx(tau(runs[protocol], other))
             assert one(found, name, protocol=protocol)["value"] == expected
     row = one(found, "operator_hide")
