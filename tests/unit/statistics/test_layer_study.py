@@ -24,10 +24,12 @@ from pisoft.config.jobs.summaries import LayerStudyJob
 from pisoft.config.layer_study import study_depths
 from pisoft.config.models import HubModel
 from pisoft.config.studies import LayerStudy
+from pisoft.errors import BenchmarkError
 from pisoft.statistics.layer_study import depth_statistics, part_of, study_samples, summaries
 from pisoft.statistics.metrics import AUC_METRICS
 from pisoft.statistics.reading import Files, load_rows
 from pisoft.statistics.results import select, summary_table
+from pisoft.store.parquet import read_rows, write_rows
 
 NS, NC = AUC_METRICS
 
@@ -198,10 +200,9 @@ def test_every_number_equals_a_plain_computation(metric, weights):
     for name, (depth, part) in expected.items():
         of_samples = [both[sample, depth][metric] for sample in part]
         mean, error = statistics.fmean(of_samples), scipy.stats.sem(of_samples)
-        high = mean + error * scipy.stats.t.ppf(0.975, len(part) - 1)
-        expected_numbers = [mean, error, math.nan if name == "leaky" else high]
-        made = [numbers[name][column] for column in ("value", "standard_error", "high")]
-        assert made == pytest.approx(expected_numbers, nan_ok=True)
+        width = math.nan if name == "leaky" else error * scipy.stats.t.ppf(0.975, len(part) - 1)
+        made = [numbers[name][of] for of in ("value", "standard_error", "low", "high")]
+        assert made == pytest.approx([mean, error, mean - width, mean + width], nan_ok=True)
         failed = [n for n in lost if part is whole or (n in DEVELOPMENT) == (part is development)]
         counts = numbers[name]["position"], numbers[name]["n"], numbers[name]["n_failed"]
         assert counts == (depth, len(part), len(failed))
@@ -211,9 +212,9 @@ def test_every_number_equals_a_plain_computation(metric, weights):
 
 
 HUB = HubModel(kind="hub", repository="o/large")
-DEPTHS = study_depths(LayerStudy(depths=(1, 2)), "llama", HUB, {}, load_method)
+DEPTHS = [d for d, _ in study_depths(LayerStudy(depths=(1, 2)), "llama", HUB, {}, load_method)]
 SETTINGS = {"development_share": 0.4, "seed": 5, "minimum_h0": 1e-4, "clamp": "mean"}
-STUDY = LayerStudyJob(methods=[depth for depth, _ in DEPTHS], **SETTINGS)
+STUDY = LayerStudyJob(methods=DEPTHS, **SETTINGS)
 
 
 def write_study(folder, samples=12):
@@ -248,6 +249,22 @@ def test_samples_carry_depth_part_and_the_area_under_their_curve(tmp_path):
         assert row["metric"] in AUC_METRICS
     variants = {(row["token_weights"], row["depth"]) for row in rows}
     assert variants == {*itertools.product(("loosened", "original"), (1, 2, None))}
+
+
+def test_a_depth_taken_for_all_layers_is_an_error_if_the_model_has_another_number(tmp_path):
+    paths = write_study(tmp_path, samples=4)
+    for path in paths:
+        write_rows(path, "soft", read_rows(path, "soft"), {"layers": 4})
+
+    def depths(count):
+        methods = [m.model_copy(update={"depth": count}) if m.all_layers else m for m in DEPTHS]
+        return summaries(Files({"soft": paths}), STUDY.model_copy(update={"methods": methods}))
+
+    assert depths(4)
+    with pytest.raises(
+        BenchmarkError, match=r"has 4 decoder layers.* says 3; correct its `layers`"
+    ):
+        depths(3)
 
 
 def test_the_selected_depth_is_a_method_of_the_tables_on_the_samples_that_did_not_select_it(
