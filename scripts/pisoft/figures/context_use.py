@@ -13,6 +13,7 @@ from pisoft.figures.panels import GREY, Panel, draw, heading, in_rows, lines, n_
 from pisoft.statistics.context_use import ALL, BY_CHANCE, BY_DEPTH, METRICS
 from pisoft.statistics.metrics import AVERAGE, TOKENS
 from pisoft.statistics.results import select
+from pisoft.views.findings import best_recovery
 from pisoft.views.labels import PLANTED_TASKS, RECOVERY
 from pisoft.views.registry import display
 from pisoft.views.view import View
@@ -60,4 +61,6 @@ def plot(view: View) -> Figure:
     }
     n = n_text(select(rows, metric=METRICS[0], part=ALL, dataset=list(results.datasets)))
     height = 1.4 + 1.9 * len(tasks)
-    return draw(heading(view, n), panels, height, rows=in_rows(panels, 4))
+    average = select(rows, metric=METRICS[0], part=ALL, dataset=AVERAGE)
+    message = best_recovery(average, PLANTED_TASKS, results.methods)
+    return draw(heading(view, n, message=message), panels, height, rows=in_rows(panels, 4))

@@ -352,8 +352,7 @@ def best_depths(rows: pd.DataFrame, weightings: Mapping[str, str]) -> str:
 
 
 def _best_depths(line: pd.DataFrame) -> str:
-    values = line["value"].round(DECIMALS)
-    best = sorted(line.loc[values == values.max(), "position"])
+    best = sorted(line.loc[_is_highest(line["value"]), "position"])
     if len(best) == len(line):
         return "at every depth alike"
     if best == [1]:
@@ -427,7 +426,31 @@ def changed_leaders(rows: pd.DataFrame) -> str:
         metric: _share((changes >= MOSTLY).sum(), len(changes), "changed choice")
         for metric, changes in best.groupby("metric", sort=False)["value"]
     }
+    if findings and not (best["value"] >= MOSTLY).any():
+        return "No changed choice makes another method best"
     return f"Another method is best with {by_metric(findings)}" if findings else ""
+
+
+def best_recovery(rows: pd.DataFrame, tasks: Mapping[str, str], labels: Mapping[str, str]) -> str:
+    """Say from `context_use` which methods recover most of the evidence, by generator.
+
+    `rows` are averages of one metric over the datasets of each generator; `tasks` label these.
+    """
+    rows = rows.dropna(subset="value")
+    best = {
+        tasks[task]: ", ".join(labels[name] for name in line["method"][_is_highest(line["value"])])
+        for task, line in rows.groupby("other", sort=False)
+        if len(line) > 1
+    }
+    listed = [f"{names} ({task.lower()})" for task, names in best.items()]
+    if len({*best.values()}) == 1:
+        listed = [*best.values()][:1]
+    return f"Most evidence recovered: {', '.join(listed)}" if best else ""
+
+
+def _is_highest(values: pd.Series) -> pd.Series:
+    rounded = values.round(DECIMALS)
+    return rounded == rounded.max()
 
 
 def shared_top_tokens(

@@ -8,6 +8,7 @@ import pytest
 from helpers.views import results
 from pisoft.views.findings import (
     best_depths,
+    best_recovery,
     changed_leaders,
     controls_in_order,
     entropy_differences,
@@ -20,6 +21,7 @@ BOTH = {"loosened": "Loosened", "original": "Original"}
 OPERATORS = {"zero": "Zeroed", "mean": "Mean embedding"}
 LABELS = {"a": "A", "b": "B", "c": "C", "d": "D", "e": "E"}
 DIFFERS = "Entropy differs from the clean input's (intervals apart): "
+CHANGED = "Another method is best with "
 UNCHANGED = "Scores hardly change (mean ρ ≥ 0.9): "
 
 
@@ -142,9 +144,10 @@ def test_unchanged_scores_are_counted_where_a_check_is_strongest_and_random_ones
     ("changes", "title"),
     [
         ({NS: [1, 0, 0.5], NC: [0, 0.45]},
-         "2 of 3 changed choices by π-Soft-NS, none of 2 changed choices by π-Soft-NC"),
-        ({NS: [1, 1], NC: [1, 1]}, "both changed choices by both metrics"),
-        ({NS: [1, None], NC: [None]}, "the only changed choice by π-Soft-NS"),
+         f"{CHANGED}2 of 3 changed choices by π-Soft-NS, none of 2 changed choices by π-Soft-NC"),
+        ({NS: [1, 1], NC: [1, 1]}, f"{CHANGED}both changed choices by both metrics"),
+        ({NS: [1, None], NC: [None]}, f"{CHANGED}the only changed choice by π-Soft-NS"),
+        ({NS: [0.4, 0], NC: [0]}, "No changed choice makes another method best"),
         ({NS: [None]}, ""),
     ],
 )  # fmt: skip
@@ -154,8 +157,27 @@ def test_changed_choices_count_only_with_a_number(changes, title):
         for metric, line in changes.items()
         for index, value in enumerate(line)
     ]
-    made = changed_leaders(results("sensitivity", rows))
-    assert made == (title and f"Another method is best with {title}")
+    assert changed_leaders(results("sensitivity", rows)) == title
+
+
+@pytest.mark.parametrize(
+    ("values", "title"),
+    [
+        ({"needle": [0.2, 0.8], "conflict": [0.1, 0.9]}, "B"),
+        ({"needle": [0.9, 0.8], "conflict": [0.1, 0.9]}, "A (one statement), B (two)"),
+        ({"needle": [0.8 + 1e-15, 0.8], "conflict": [0.1]}, "A, B"),
+        ({"needle": [0.2, None], "conflict": [None, None]}, ""),
+    ],
+)
+def test_the_methods_that_recover_most_evidence_are_named(values, title):
+    rows = [
+        {"other": task, "method": method, "value": value}
+        for task, line in values.items()
+        for method, value in zip("ab", line, strict=False)
+    ]
+    tasks = {"needle": "One statement", "conflict": "Two"}
+    made = best_recovery(results("context_use", rows), tasks, LABELS)
+    assert made == (title and f"Most evidence recovered: {title}")
 
 
 @pytest.mark.parametrize(
