@@ -7,7 +7,7 @@ that differ.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -108,7 +108,7 @@ def _rows(summaries: Mapping[str, Summary]) -> Iterator[pd.DataFrame]:
 def _rankings(
     cell: Mapping[str, str], rows: pd.DataFrame, summaries: Mapping[str, Summary]
 ) -> Iterator[Ranking]:
-    """Yield a ranking for each set of comparable runs of a cell."""
+    """Yield a ranking for each set of comparable runs of a cell, of the most samples first."""
     keys = {key: cell[key] for key in ("model", "dataset", "metric")}
     owners = {
         kind: {name for summary in summaries.values() for name in getattr(summary, kind)}
@@ -120,13 +120,14 @@ def _rankings(
     classes: dict[str, list[str]] = {}
     for run, (shared, _) in settings.items():
         classes.setdefault(json.dumps(shared, sort_keys=True), []).append(run)
-    for runs in classes.values():
+    samples = rows.groupby("run")["n"].max()
+    for runs in sorted(classes.values(), key=lambda runs: -samples[runs].max()):
         shared, options = settings[runs[0]]
         yield Ranking(
             tuple(runs),
             tuple(_standings(rows[rows["run"].isin(runs)])),
             {
-                run: list(_texts(differences(shared, other)))
+                run: list(_texts(_of_both(differences(shared, other), owners["datasets"])))
                 for run, (other, _) in settings.items()
                 if run not in runs
             },
@@ -135,6 +136,17 @@ def _rankings(
                 for run in runs[1:]
             },
         )
+
+
+def _of_both(
+    pairs: Mapping[str, tuple[Any, Any]], datasets: Collection[str]
+) -> dict[str, tuple[Any, Any]]:
+    """Return what differs, without the settings of datasets that one run lacks, as it says."""
+    return {
+        key: pair
+        for key, pair in pairs.items()
+        if NOT_STATED not in pair or key.partition(".")[0] not in datasets
+    }
 
 
 def _common(pairs: Mapping[str, tuple[Any, Any]]) -> dict[str, tuple[Any, Any]]:

@@ -227,6 +227,25 @@ def test_comparable_runs_are_ranked_together_and_others_say_what_differs(
         check_accessible(browser, path)
 
 
+def test_most_samples_stand_first_and_a_missing_dataset_is_named_once(
+    content: Content, tmp_path: Path
+) -> None:
+    fewer = copy.deepcopy(content)
+    settings = {k: v for k, v in fewer["settings"].items() if not k.startswith("wikibio-laptop.")}
+    settings["datasets"] = [name for name in settings["datasets"] if name != "wikibio-laptop"]
+    fewer |= {"settings": settings, "settings_hash": settings_hash(settings)}
+    columns, rows = table(fewer)
+    for row in rows:
+        row[columns.index("n")] = 2
+    page({"fewer": fewer, "more": content}, tmp_path / "index.html")
+    text = (tmp_path / "index.html").read_text(encoding="utf-8")
+    first, second = (
+        text.index(f"Not comparable with {run}: datasets: ") for run in ("fewer", "more")
+    )
+    assert first < second, "each stands below the other"
+    assert "wikibio-laptop." not in text
+
+
 def test_datasets_of_one_label_are_rankings_of_their_own(content: Content, tmp_path: Path) -> None:
     renamed = json.loads(json.dumps(content).replace("imdb-laptop", "imdb"))
     page({"a": content, "b": renamed}, tmp_path / "index.html")
