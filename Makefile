@@ -160,7 +160,7 @@ lock: $(STAMP) ## pin requirements.lock, with hashes: UPGRADE=numpy
 	$(BIN)/uv pip compile pyproject.toml --extra dev --quiet --no-python-downloads \
 		$(addprefix --upgrade-package ,$(UPGRADE)) --output-file requirements.lock
 
-# With --strict, what could not be asked for is an error, too; without, it is left out and nothing found.
+# With --strict, what could not be asked for is also an error; without, it is left out and nothing found.
 audit: $(STAMP) ## ask PyPI for known vulnerabilities of locked packages
 	@$(BIN)/pip-audit --strict --disable-pip --requirement requirements.lock --progress-spinner off \
 		2> .venv/audit.log; status=$$?; tail -n 1 .venv/audit.log >&2; \

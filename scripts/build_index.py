@@ -10,13 +10,13 @@ import argparse
 from dataclasses import replace
 
 from pisoft.config.jobs.pages import IndexJob
+from pisoft.pages.findings import Numbers
 from pisoft.pages.index import EVIDENCE, facts_of, index_page
 from pisoft.pages.page import Figure, write_html, write_verdicts
 from pisoft.statistics.reading import Files, load_rows
 from pisoft.store.files import whole_files
 from pisoft.store.parquet import made_with, read_provenance
 from pisoft.tables.writer import addresses
-from pisoft.views.findings import Numbers
 from pisoft.workflow.commandline import job_parser, run
 
 COMPUTED = ("generations", "attributions", "soft")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import shutil
 from collections.abc import Mapping
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -59,19 +60,22 @@ def main(arguments: argparse.Namespace) -> None:
         (model, name): data / cell_path(f"generations/{model}", name, cut)
         for (model, name), cut in cells.items()
     }
-    origins = {model: read_provenance(path) for (model, _), path in generated.items()}
-    evaluated = (
-        data
-        / cell_path(
-            f"soft/{cell.protocol}/{cell.model}/{cell.method}",
-            cell.dataset,
-            cells[cell.model, cell.dataset],
-        )
-        for cell in config.cells()
-    )
+    evaluated: dict[str, list[Path]] = {}
+    for cell in config.cells():
+        folder = f"soft/{cell.protocol}/{cell.model}/{cell.method}"
+        path = cell_path(folder, cell.dataset, cells[cell.model, cell.dataset])
+        evaluated.setdefault(cell.model, []).append(data / path)
+    devices = {  # all that evaluated: a run may go on elsewhere
+        model: " and ".join(dict.fromkeys(read_provenance(path)["device"] for path in paths))
+        for model, paths in evaluated.items()
+    }
+    origins = {
+        model: {**read_provenance(path), "device": devices[model]}
+        for (model, _), path in generated.items()
+    }
     samples = read_table(data / "summary/soft_samples.parquet", "soft_samples").to_pandas()
     facts = model_facts({labels.models[name]: origin for name, origin in origins.items()})
-    settings = run_settings(config)
+    settings, versions = run_settings(config), made_with(chain(*evaluated.values()))
     summary = Summary(
         run=config.run_file.run,
         models=labels.models,
@@ -79,8 +83,8 @@ def main(arguments: argparse.Namespace) -> None:
         methods=labels.methods,
         protocols=protocols,
         origins=dict(zip(origins, facts.values(), strict=True)),
-        devices={name: origin["device"] for name, origin in origins.items()},
-        versions={name: list(several) for name, several in made_with(evaluated).items()},
+        devices=devices,
+        versions={name: list(several) for name, several in versions.items()},
         procedures=PROCEDURES,
         settings_hash=settings_hash(settings),
         settings=settings,

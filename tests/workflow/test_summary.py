@@ -15,12 +15,19 @@ def test_the_summary_of_a_finished_run_has_no_defect(finished_once, tmp_path, mo
     monkeypatch.chdir(finished_once.folder)
     _, load_method = keep_summary.CATALOGUE
     monkeypatch.setattr(keep_summary, "CATALOGUE", (finished_once.folder / "config", load_method))
+    read = keep_summary.read_provenance
+    elsewhere = {"device": "GPU"}  # where scores of one method were evaluated
+    monkeypatch.setattr(
+        keep_summary,
+        "read_provenance",
+        lambda path: read(path) | (elsewhere if "random" in path.parts else {}),
+    )
     line = ["--configfile", "config/tiny.yaml", "--folder", str(tmp_path), "--samples"]
     keep_summary.main(keep_summary.parser().parse_args(line))
     folder = tmp_path / keep_summary.BOARD
     assert problems(folder / "tiny.json") == []
     (summary,) = entries(folder).values()
     assert summary.settings["toy.source"] == {"kind": "local", "path": ["toy-model"]}
-    assert summary.devices == {"toy": "cpu"}
+    assert sorted(summary.devices["toy"].split(" and ")) == ["GPU", "cpu"]
     assert len(summary.samples.rows) == 3 * 3 * 2, "samples, methods and metrics"
     assert leaderboard({"tiny": summary}).count("<h3>") == 2 * 2, "average, dataset and metrics"

@@ -73,7 +73,7 @@ class Case:
         token_budgets: tokens per forward batch.
         dtype: of the weights, or of the arithmetic where these have 4 bits.
         four_bit: whether the decoder's weights have 4 bits (nf4).
-        methods: whether every attribution method is timed, too.
+        methods: whether every attribution method is timed.
         compiled: whether layers are compiled, as by `compile: true`; for the evaluation only.
     """
 

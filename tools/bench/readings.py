@@ -6,7 +6,7 @@ results/readings, where Snakemake makes no more than they need. Readings of meth
 beside their defaults. Prints two tables in Markdown and writes results/bench/readings.json with
 their rows.
 
-Distances may be squared, too: from the draws of the run itself.
+Distances may also be squared: from the draws of the run itself.
 
 The first table has a row per reading and metric: the mean of the methods' values (each averaged
 over datasets, as in the tables of the run), under the run's own settings and under the reading;

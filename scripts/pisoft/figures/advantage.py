@@ -8,8 +8,8 @@ from pisoft.figures.panels import heading, n_text
 from pisoft.figures.pi_curves_all import by_method
 from pisoft.figures.style import WIDTH, theme
 from pisoft.statistics.metrics import CURVE_METRICS, LEVEL, NO_CONTROL
-from pisoft.views.findings import by_metric
 from pisoft.views.registry import display
+from pisoft.views.titles import by_metric
 from pisoft.views.view import Results, View
 
 

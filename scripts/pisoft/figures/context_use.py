@@ -13,9 +13,9 @@ from pisoft.figures.panels import GREY, Panel, draw, heading, in_rows, lines, n_
 from pisoft.statistics.context_use import ALL, BY_CHANCE, BY_DEPTH, METRICS
 from pisoft.statistics.metrics import AVERAGE, TOKENS
 from pisoft.statistics.results import select
-from pisoft.views.findings import best_recovery
 from pisoft.views.labels import PLANTED_TASKS, RECOVERY
 from pisoft.views.registry import display
+from pisoft.views.titles import best_recovery
 from pisoft.views.view import View
 
 AXES = {ALL: "Tokens of the text", BY_DEPTH: "Depth of the statement"}

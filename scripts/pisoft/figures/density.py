@@ -9,8 +9,8 @@ from pisoft.figures.style import theme
 from pisoft.formatting import signed
 from pisoft.statistics.metrics import AUC_METRICS, METRICS
 from pisoft.statistics.results import select
-from pisoft.views.findings import by_metric
 from pisoft.views.registry import display
+from pisoft.views.titles import by_metric
 from pisoft.views.view import Number, View
 
 MEASURE = "mean_score"

@@ -11,9 +11,9 @@ from pisoft.figures.panels import GREY, Panel, draw, heading, lines, n_text, ove
 from pisoft.figures.style import LineStyle, theme
 from pisoft.statistics.metrics import CURVE_METRICS
 from pisoft.statistics.results import select
-from pisoft.views.findings import CHANCE, controls_in_order
 from pisoft.views.labels import CONTROL_PAIRS
 from pisoft.views.registry import display
+from pisoft.views.titles import CHANCE, controls_in_order
 from pisoft.views.view import View
 
 # Of the metrics, where lines are no methods.

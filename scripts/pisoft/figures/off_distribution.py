@@ -12,8 +12,8 @@ from matplotlib.figure import Figure
 from pisoft.figures.panels import GREY, Panel, draw, heading, in_rows, lines, n_text
 from pisoft.statistics.off_distribution import CLEAN, OPERATORS
 from pisoft.statistics.results import select
-from pisoft.views.findings import entropy_differences
 from pisoft.views.registry import display
+from pisoft.views.titles import entropy_differences
 from pisoft.views.view import View
 
 MEASURES = {

@@ -5,9 +5,9 @@ from __future__ import annotations
 from matplotlib.figure import Figure
 
 from pisoft.figures.panels import GREY, dot_panels, n_text
-from pisoft.views.findings import unchanged_scores
 from pisoft.views.labels import sanity_checks
 from pisoft.views.registry import display
+from pisoft.views.titles import unchanged_scores
 from pisoft.views.view import View
 
 

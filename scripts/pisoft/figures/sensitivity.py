@@ -13,8 +13,8 @@ from pisoft.figures.panels import GREY, LINE_HEIGHT, draw, heading, n_text
 from pisoft.statistics.alternatives import ALTERNATIVES
 from pisoft.statistics.metrics import AUC_METRICS, AVERAGE, METRICS
 from pisoft.statistics.results import select
-from pisoft.views.findings import MOSTLY, changed_leaders
 from pisoft.views.registry import display
+from pisoft.views.titles import MOSTLY, changed_leaders
 from pisoft.views.view import MISSING, View
 
 SAME, CHANGED, SINGLE = "#0072B2", "#D55E00", "#8C8C8C"

@@ -31,8 +31,8 @@ from pisoft.segments import sentences
 from pisoft.statistics.scores import StepScores, read_scores
 from pisoft.store.cells import read_generations, read_prompts, target_text
 from pisoft.store.parquet import OK
-from pisoft.views.findings import shared_top_tokens
 from pisoft.views.registry import display
+from pisoft.views.titles import shared_top_tokens
 from pisoft.views.view import View
 
 LONGEST_ANSWER = 60  # characters of it in a heading

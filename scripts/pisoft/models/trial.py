@@ -70,7 +70,7 @@ def try_model(model: Decoder) -> dict[Capability, str]:
     unseen = "" if model.network._supports_attention_backend else NO_INTERFACE
     if problem and model.network.config._attn_implementation == ATTENTION_NAME:
         unseen = unseen or problem
-        # Some classes read it from there only, and cannot be told otherwise.
+        # Some classes read it from there alone.
         model.network.config._attn_implementation = "eager"
         model.turning_points = ()
         problem, refusals = _tried(model)

@@ -10,7 +10,9 @@ import numpy as np
 import pandas as pd
 
 from pisoft.formatting import signed
+from pisoft.pages import findings
 from pisoft.pages.example import example_table
+from pisoft.pages.findings import EQUAL, SHORT, Numbers, Order, verdict
 from pisoft.pages.links import links
 from pisoft.pages.page import (
     TEXTS,
@@ -27,8 +29,6 @@ from pisoft.statistics.metrics import AUC_METRICS, CONTROL, LEVEL, METRICS
 from pisoft.tables.grid import mark
 from pisoft.tables.layout import interval_text, rank_text
 from pisoft.tables.notes import FAMILIES
-from pisoft.views import findings
-from pisoft.views.findings import EQUAL, SHORT, Numbers, Order, verdict
 
 
 def index_page(

@@ -14,10 +14,7 @@ import pandas as pd
 
 from pisoft.config.studies import SELECTED_METHODS
 from pisoft.formatting import signed
-from pisoft.statistics.advantage import HALVES
-from pisoft.statistics.metrics import AUC_METRICS, LEVEL, METRICS
-from pisoft.tables.layout import interval_text, p_text
-from pisoft.views.findings import (
+from pisoft.pages.findings import (
     BETTER,
     EQUAL,
     NC,
@@ -29,6 +26,9 @@ from pisoft.views.findings import (
     Order,
     begun,
 )
+from pisoft.statistics.advantage import HALVES
+from pisoft.statistics.metrics import AUC_METRICS, LEVEL, METRICS
+from pisoft.tables.layout import interval_text, p_text
 
 HOLDS, FAILS, OPEN = "holds", "does not hold", "inconclusive at this sample size"
 NOT_RUN = "not tested in this run"

@@ -9,6 +9,7 @@ from typing import Any
 
 from pisoft.config.reference import markdown_table
 from pisoft.errors import BenchmarkError
+from pisoft.pages.findings import Numbers, answer
 from pisoft.pages.paper_findings import paper_findings
 from pisoft.pages.summary import Summary
 from pisoft.statistics.metrics import AUC_METRICS, AVERAGE, CONTROL, METRICS
@@ -26,7 +27,6 @@ from pisoft.tables.layout import (
     rank_text,
 )
 from pisoft.tables.writer import render_markdown
-from pisoft.views.findings import Numbers, answer
 from pisoft.views.view import Results
 
 MARKERS = "<!-- written by `make {}`: begin -->", "<!-- written by `make {}`: end -->"

@@ -20,6 +20,7 @@ from pisoft.config.base import Label, Name, Protocol, Strict
 from pisoft.config.jobs.displays import LabelSettings
 from pisoft.config.validation import validate
 from pisoft.errors import BenchmarkError
+from pisoft.pages.findings import Numbers
 from pisoft.pages.index import version_facts
 from pisoft.statistics.advantage import HALVES
 from pisoft.statistics.metrics import AUC_METRICS, AVERAGE
@@ -28,7 +29,6 @@ from pisoft.statistics.results import KEYS, select
 from pisoft.store.files import whole_files
 from pisoft.store.parquet import OK
 from pisoft.store.schemas import RESULT
-from pisoft.views.findings import Numbers
 
 # Results, and which rows of them are kept.
 KEPT: dict[str, dict[str, Any]] = {

@@ -231,7 +231,7 @@ def _check_disjoint(files: Sequence[Path], tables: Sequence[pa.Table]) -> None:
         for sample in table.column("sample_id").unique().to_pylist():
             if sample in places:
                 raise BenchmarkError(
-                    f"{file}: sample '{sample}' is in {places[sample]}, too; delete both and run "
+                    f"{file}: sample '{sample}' is also in {places[sample]}; delete both and run "
                     "the workflow again"
                 )
             places[sample] = file

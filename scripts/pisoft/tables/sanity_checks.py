@@ -5,9 +5,9 @@ from __future__ import annotations
 from pisoft.tables import notes
 from pisoft.tables.grid import Column, blocks, each, grid_table, with_interval
 from pisoft.tables.layout import Table
-from pisoft.views.findings import UNCHANGED
 from pisoft.views.labels import sanity_checks
 from pisoft.views.registry import display
+from pisoft.views.titles import UNCHANGED
 from pisoft.views.view import View
 
 

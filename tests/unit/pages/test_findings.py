@@ -12,8 +12,7 @@ import pytest
 
 from helpers.result_rows import frame, result_row, statistics_row
 from pisoft.config.jobs.displays import LabelSettings
-from pisoft.pages.paper_findings import FAILS, HOLDS, NOT_RUN, OPEN, paper_findings
-from pisoft.views.findings import (
+from pisoft.pages.findings import (
     NC,
     NO_VALUE,
     NS,
@@ -26,6 +25,7 @@ from pisoft.views.findings import (
     validity,
     verdict,
 )
+from pisoft.pages.paper_findings import FAILS, HOLDS, NOT_RUN, OPEN, paper_findings
 
 METHODS = {
     "grad_ellm_selected": "Grad_Ellm",

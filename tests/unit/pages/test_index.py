@@ -12,10 +12,10 @@ from helpers.browser import check_accessible, chromium, visit
 from helpers.result_rows import frame
 from helpers.result_sets import CASES, LABELS, Case, rows_of, values_of
 from pisoft.pages.example import PI, example_table
+from pisoft.pages.findings import Numbers, failures, verdict
 from pisoft.pages.index import EVIDENCE, facts_of, index_page
 from pisoft.pages.links import links
 from pisoft.pages.page import Figure, write_html, write_verdicts
-from pisoft.views.findings import Numbers, failures, verdict
 
 PLAIN = Case(("random", "saliency", "attention"), labels=LABELS, models={"llama": "Llama"})
 TWO = replace(PLAIN, models={"llama": "Llama", "mistral": "Mistral"})

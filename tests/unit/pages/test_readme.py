@@ -17,9 +17,9 @@ from pisoft.config.jobs.displays import LabelSettings
 from pisoft.config.loading import load_run
 from pisoft.config.validation import read_yaml
 from pisoft.errors import BenchmarkError
+from pisoft.pages.findings import Numbers
 from pisoft.pages.real_numbers import CHANGES, LEADING, MARKERS, put_between_markers, result_text
 from pisoft.pages.summary import KEPT, keep, kept, results_of
-from pisoft.views.findings import Numbers
 
 ENTRY = BOARD / f"{README_RUN}.json"
 BEGIN, END = (marker.format("readme") for marker in MARKERS)

@@ -75,7 +75,7 @@ def test_rows_are_those_of_all_shards_in_their_order_and_of_no_other_file(tmp_pa
 def test_a_sample_in_two_shards_is_refused(tmp_path):
     path = whole(tmp_path)
     write_shards(path, scored("a", "b"), scored("b"))
-    problem = r"imdb/2-3\.parquet: sample 'b' is in .*imdb/0-2\.parquet, too"
+    problem = r"imdb/2-3\.parquet: sample 'b' is also in .*imdb/0-2\.parquet;"
     with pytest.raises(BenchmarkError, match=problem):
         read_table(path, "attributions")
 

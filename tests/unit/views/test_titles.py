@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from helpers.views import results
-from pisoft.views.findings import (
+from pisoft.views.titles import (
     best_depths,
     best_recovery,
     changed_leaders,

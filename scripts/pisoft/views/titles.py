@@ -1,0 +1,197 @@
+"""What figures find, as titles: no full stop, and nothing where results allow no statement."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+import pandas as pd
+
+from pisoft.statistics.metrics import CONTROL, DECIMALS, METRICS
+from pisoft.statistics.off_distribution import CLEAN
+from pisoft.statistics.results import select
+from pisoft.views.labels import sanity_checks
+
+CHANCE = 0.5  # share of samples in which two controls are in order
+MOSTLY = 0.5  # share of orders from which on another method counts as the best
+UNCHANGED = 0.9  # ρ from which on scores count as unchanged
+MOST_NAMES = 3  # of methods in a title
+
+
+def share_text(count: int, total: int, noun: str) -> str:
+    """Return how many of all, as `2 of 3 rankings`, `both rankings` or `the only ranking`."""
+    if not total:
+        return f"no {noun}, as none could be tested"
+    if count == total:
+        return {1: f"the only {noun}", 2: f"both {noun}s"}.get(total, f"all {total} {noun}s")
+    return f"{count or 'none'} of {count_text(total, noun)}"
+
+
+def count_text(count: int, noun: str) -> str:
+    """Return `no ranking`, `1 ranking` or `2 rankings`."""
+    return f"{count or 'no'} {noun}{'s' if count > 1 else ''}"
+
+
+def by_metric(findings: Mapping[str, str]) -> str:
+    """Join what metrics find: `A by both metrics`, or `A by π-Soft-NS, B by π-Soft-NC`."""
+    if len(findings) == 2 and len({*findings.values()}) == 1:
+        return f"{next(iter(findings.values()))} by both metrics"
+    return ", ".join(f"{text} by {METRICS[metric].name}" for metric, text in findings.items())
+
+
+def best_depths(rows: pd.DataFrame, weightings: Mapping[str, str]) -> str:
+    """Say at which depths the AUC is highest, by metric and token weighting.
+
+    `rows` are those of one part of `depths`; `weightings` label their `method`.
+    """
+    findings = {}
+    for metric, of_metric in rows.dropna(subset="value").groupby("metric", sort=False):
+        depths = {
+            weightings[name]: _best_depths(line)
+            for name, line in of_metric.groupby("method", sort=False)
+            if len(line) > 1
+        }
+        if len(depths) == len(weightings) and len({*depths.values()}) == 1:
+            findings[metric] = next(iter(depths.values()))
+        elif depths:
+            findings[metric] = " and ".join(f"{label} {text}" for label, text in depths.items())
+    return f"Highest AUC: {by_metric(findings)}" if findings else ""
+
+
+def _best_depths(line: pd.DataFrame) -> str:
+    best = sorted(line.loc[_is_highest(line["value"]), "position"])
+    if len(best) == len(line):
+        return "at every depth alike"
+    if best == [1]:
+        return "with the last layer"
+    return f"with the last {' or '.join(f'{depth:g}' for depth in best)} layers"
+
+
+def controls_in_order(rows: pd.DataFrame, pairs: Iterable[str]) -> str:
+    """Say from `metric_validation` at how many π the intervals of all pairs lie above chance."""
+    parts, findings = [*pairs], {}
+    for metric, of_metric in select(rows, part=parts).groupby("metric", sort=False):
+        lows = of_metric.pivot(index="position", columns="part", values="low")
+        lows = lows.reindex(columns=parts).dropna()
+        if len(lows):
+            in_order = (lows > CHANCE).all(axis="columns").sum()
+            findings[f"auc_{metric}"] = f"{share_text(in_order, len(lows), 'value')} of π"
+    return (
+        f"Every pair in order more often than by chance: at {by_metric(findings)}"
+        if findings
+        else ""
+    )
+
+
+def entropy_differences(rows: pd.DataFrame, operators: Mapping[str, str]) -> str:
+    """Say from `off_distribution` how often ablated and clean inputs differ in entropy.
+
+    They do where their intervals are apart. `rows` are those of single datasets.
+    """
+    entropy = select(rows, metric="entropy")
+    clean = select(entropy, part=CLEAN).set_index("dataset")[["low", "high"]]
+    points = select(entropy, part="").join(clean.add_suffix("_clean"), on="dataset")
+    points = points.dropna(subset=["low", "low_clean"])
+    apart = (points["low"] > points["high_clean"]) | (points["high"] < points["low_clean"])
+    shares = {
+        operators[name]: share_text(of_operator.sum(), len(of_operator), "point")
+        for name, of_operator in apart.groupby(points["operator"], sort=False)
+    }
+    if not shares:
+        return ""
+    listed = ", ".join(f"{label} at {share}" for label, share in shares.items())
+    if len(shares) == len(operators) and len({*shares.values()}) == 1:
+        each = " with each operator" if len(operators) > 1 else ""
+        listed = f"at {next(iter(shares.values()))}{each}"
+    return f"Entropy differs from the clean input's (intervals apart): {listed}"
+
+
+def unchanged_scores(rows: pd.DataFrame) -> str:
+    """Say from `sanity_checks` how many methods' scores hardly change, where a check is strongest.
+
+    `rows` are those of one dataset. Random scores, which read neither model nor text, are apart.
+    """
+    strongest = {keys["part"]: (label, keys) for label, keys in sanity_checks(rows).items()}
+    checks: dict[str, list[str]] = {}  # by what they find
+    for label, keys in strongest.values():
+        of_check = select(rows, **keys).set_index("method")["value"].dropna()
+        values = of_check.drop(CONTROL, errors="ignore")
+        if len(values):
+            share = share_text((values >= UNCHANGED).sum(), len(values), "method")
+            checks.setdefault(share, []).append(label.lower())
+    listed = ", ".join(f"{share} ({', '.join(labels)})" for share, labels in checks.items())
+    return f"Scores hardly change (mean ρ ≥ {UNCHANGED}): {listed}" if listed else ""
+
+
+def changed_leaders(rows: pd.DataFrame) -> str:
+    """Say from `sensitivity` with how many changed choices another method is best.
+
+    `rows` are those of one dataset.
+    """
+    best = select(rows, other="best_changes").dropna(subset="value")
+    findings = {
+        metric: share_text((changes >= MOSTLY).sum(), len(changes), "changed choice")
+        for metric, changes in best.groupby("metric", sort=False)["value"]
+    }
+    if findings and not (best["value"] >= MOSTLY).any():
+        return "No changed choice makes another method best"
+    return f"Another method is best with {by_metric(findings)}" if findings else ""
+
+
+def best_recovery(rows: pd.DataFrame, tasks: Mapping[str, str], labels: Mapping[str, str]) -> str:
+    """Say from `context_use` which methods recover most of the evidence, by generator.
+
+    `rows` are averages of one metric over the datasets of each generator; `tasks` label these.
+    """
+    rows = rows.dropna(subset="value")
+    best = {
+        tasks[task]: ", ".join(labels[name] for name in line["method"][_is_highest(line["value"])])
+        for task, line in rows.groupby("other", sort=False)
+        if len(line) > 1
+    }
+    listed = [f"{names} ({task.lower()})" for task, names in best.items()]
+    if len({*best.values()}) == 1:
+        listed = [*best.values()][:1]
+    return f"Most evidence recovered: {', '.join(listed)}" if best else ""
+
+
+def _is_highest(values: pd.Series) -> pd.Series:
+    rounded = values.round(DECIMALS)
+    return rounded == rounded.max()
+
+
+def shared_top_tokens(
+    top: Mapping[str, np.ndarray], evidence: np.ndarray | None, labels: Mapping[str, str]
+) -> str:
+    """Say which methods find most evidence or, without any, how far they agree on top tokens.
+
+    `top` says by method whether a token is one of its top tokens, (m,); `evidence` whether it is
+    part of the evidence, (m,).
+    """
+    if len(top) < 2:
+        return ""
+    if evidence is not None:
+        hits = {labels[name]: (top[name] & evidence).sum() for name in top}
+        return _most_evidence(hits, evidence)
+    votes = np.sum([*top.values()], axis=0)
+    if votes.max() == len(top):
+        shared = count_text((votes == len(top)).sum(), "token")
+        verb = "is a top token" if shared == "1 token" else "are top tokens"
+        return f"{shared} {verb} of {share_text(len(top), len(top), 'method')}"
+    if votes.max() == 1:
+        return "No two methods share a top token"
+    most = f"{votes.max()} of {len(top)} methods"
+    return f"No token is a top token of more than {most}" if votes.any() else ""
+
+
+def _most_evidence(hits: Mapping[str, int], evidence: np.ndarray) -> str:
+    most, total = max(hits.values()), count_text(evidence.sum(), "token")
+    if not most:
+        return "No method has evidence among its top tokens"
+    best = [label for label, count in hits.items() if count == most]
+    share = f"{most} of {total}"
+    if len(best) == len(hits):
+        methods = share_text(len(hits), len(hits), "method")
+        return f"Evidence among the top tokens of {methods}: {share}"
+    methods = ", ".join(best) if len(best) <= MOST_NAMES else f"{len(best)} methods"
+    return f"Most evidence among the top tokens: {methods} ({share})"
