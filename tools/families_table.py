@@ -19,7 +19,7 @@ import transformers
 from transformers import PreTrainedModel
 
 from helpers.attributions import build
-from helpers.eager_reference import BY_HAND, NAME, EagerModel, logits, observed
+from helpers.eager_reference import BY_HAND, NAME, EagerModel, embedded, logits, observed
 from helpers.evaluations import distances
 from helpers.families import FAMILIES, network
 from helpers.modified_backward_reference import MODIFIED
@@ -152,9 +152,10 @@ def page(rows: list[Row], batching: str) -> str:
             "zeroed; `generation` is greedy continuations of prompts of several lengths, token for "
             "token; `inseq` stands for its default, occlusion.",
             "",
-            f"{works} of {len(rows)} families can be used for everything. The code has no special "
-            "case for any: when a model is loaded, of whatever class, a dozen tokens are read "
-            "with and without the attention probe, behind a prefix, perturbed, and with attention "
+            f"{works} of {len(rows)} families can be used for everything. The code knows classes "
+            "only by embeddings that every layer has (Gemma 3n, Gemma 4 E), which it perturbs with "
+            "those of the input. When a model is loaded, a dozen tokens are read with and without "
+            "the attention probe, behind a prefix, perturbed, and with attention "
             "held, and compared with its own eager attention. A model into whose attention the "
             "probe cannot look is read whole by its class's own code: no prefix is shared, and "
             "what needs the probe is refused. Windows and chunks are narrowed "
@@ -221,11 +222,10 @@ def _protocol_error(model: LanguageModel, plain: PreTrainedModel, protocol: str)
     target = PerturbationTarget(PROMPT, PERTURBABLE, TARGET)
     measured = distances(model, target, MASKS, protocol=protocol)
     held = observed(plain, PROMPT).maps if protocol == "fixed" else None
-    table = plain.get_input_embeddings()
-    clean = logits(plain, table(torch.tensor([PROMPT]))).softmax(-1)
+    clean = logits(plain, embedded(plain, torch.tensor([PROMPT]))).softmax(-1)
     expected = [
         (1 - (clean * logits(plain, one[None], held=held).softmax(-1)).sqrt().sum()).sqrt()
-        for one in _perturbed(table)
+        for one in _perturbed(partial(embedded, plain))
     ]
     return _error(torch.from_numpy(measured).double(), torch.stack(expected))
 
@@ -327,10 +327,9 @@ def _keeps_experts(model: LanguageModel, plain: PreTrainedModel) -> str:
         for module in plain.modules()
         if type(module).__name__.endswith(kinds)
     ]
-    table = plain.get_input_embeddings()
     chosen.append([])
     held = observed(plain, PROMPT).maps
-    for one in _perturbed(table):
+    for one in _perturbed(partial(embedded, plain)):
         chosen.append([])
         logits(plain, one[None], held=held)
     for handle in handles:

@@ -88,26 +88,49 @@ class EagerModel(LanguageModel):
         self.device = network.device
         config = network.config.get_text_config()
         self.layers, self.context = config.num_hidden_layers, None
-        self.vocabulary_size, self.width = network.get_input_embeddings().weight.shape
+        self.vocabulary_size = len(network.get_input_embeddings().weight)
+        self.width = self.embed(torch.tensor([[0]])).shape[-1]
         self.caches_prefixes, self.turning_points = False, ()
         self._refusals = {}
+
+    def embed(self, input_ids):
+        """Return input embeddings (B, T, d) of token ids (B, T)."""
+        return embedded(self.network, input_ids)
 
     def next_token_logits(self, embeddings, positions, *, prefix=None):  # type: ignore[override]
         """Return logits (B, S, V) at chosen positions; no prefix is ever shared."""
         assert prefix is None
         rows = torch.arange(len(embeddings))[:, None]
-        return self.network(inputs_embeds=embeddings, use_cache=False).logits[rows, positions]
+        return every_logit(self.network, embeddings)[rows, positions]
+
+
+def embedded(network: PreTrainedModel, ids: torch.Tensor) -> torch.Tensor:
+    """Return embeddings (B, T, d) of token ids (B, T), and behind them those of every layer."""
+    of_layers = [
+        table for name, table in network.named_modules() if name.endswith("embed_tokens_per_layer")
+    ]
+    tables = [network.get_input_embeddings(), *of_layers]
+    return torch.cat([table(ids) for table in tables], dim=-1)
+
+
+def every_logit(network: PreTrainedModel, embeddings: torch.Tensor, **options: Any) -> torch.Tensor:
+    """Return logits (B, T, V) for embeddings (B, T, d) of :func:`embedded`."""
+    width = network.get_input_embeddings().embedding_dim
+    if embeddings.shape[-1] > width:
+        layers = network.config.get_text_config().num_hidden_layers
+        options["per_layer_inputs"] = embeddings[..., width:].unflatten(-1, (layers, -1))
+    return network(inputs_embeds=embeddings[..., :width], use_cache=False, **options).logits
 
 
 def logits(network: PreTrainedModel, embeddings: torch.Tensor, **options: Any) -> torch.Tensor:
     """Return the last position's logits (V,) for embeddings (1, T, d)."""
-    return network(inputs_embeds=embeddings, use_cache=False, **options).logits[0, -1]
+    return every_logit(network, embeddings, **options)[0, -1]
 
 
 def observed(network: PreTrainedModel, ids: list[int]) -> Seen:
     """Return what attention gave on a text."""
     seen = Seen()
-    logits(network, network.get_input_embeddings()(torch.tensor([ids])), seen=seen)
+    logits(network, embedded(network, torch.tensor([ids])), seen=seen)
     return seen
 
 
@@ -144,7 +167,7 @@ def attention_rollout(network: PreTrainedModel, ids: list[int], target: int) -> 
 def grad_ellm(network: PreTrainedModel, ids: list[int], target: int) -> torch.Tensor:
     """Return paper Eq. 5 over all layers, heads merged, λ loosened, (T,); all is prompt."""
     seen = Seen()
-    embeddings = network.get_input_embeddings()(torch.tensor([ids]))
+    embeddings = embedded(network, torch.tensor([ids]))
     with torch.enable_grad():
         logits(network, embeddings, seen=seen)[target].backward()
     total = torch.zeros(len(ids), dtype=torch.float64)
@@ -179,7 +202,7 @@ def grad_ellm_inseq(
         for name in "qkvo"
     ]
     with torch.enable_grad():
-        logits(network, network.get_input_embeddings()(torch.tensor([ids])))[target].backward()
+        logits(network, embedded(network, torch.tensor([ids])))[target].backward()
     for handle in handles:
         handle.remove()
     total = torch.zeros(len(ids), dtype=torch.float64)
@@ -209,7 +232,7 @@ def value_zeroing(network: PreTrainedModel, ids: list[int], target: int) -> torc
         for part in decoder.modules()
         if isinstance(part, torch.nn.ModuleList) and hasattr(part[0], "forward")
     )
-    embeddings = network.get_input_embeddings()(torch.tensor([ids]))
+    embeddings = embedded(network, torch.tensor([ids]))
     outputs: list[torch.Tensor] = []
     finals: list[torch.Tensor] = []
     handles = [

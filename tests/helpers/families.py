@@ -55,6 +55,11 @@ LINEAR = {
 GPT = {**IDS, "n_embd": 32, "n_layer": 2, "n_head": 4, "n_positions": 64}
 GEMMA_2 = {**WIDE, **TIED, **MIXED, "query_pre_attn_scalar": 8}
 GEMMA_4 = {**WIDE, **TIED, **MIXED, "global_head_dim": 16, "vocab_size_per_layer_input": VOCABULARY}
+SHARING = {  # the last two layers read the keys and values of those before
+    "num_hidden_layers": 4,
+    "num_kv_shared_layers": 2,
+    "layer_types": 2 * MIXED["layer_types"],
+}
 OPT = {
     **IDS,
     **TIED,
@@ -146,15 +151,18 @@ FAMILIES: dict[str, tuple[str, dict[str, Any]]] = {
             "vocab_size_per_layer_input": VOCABULARY,
             "laurel_rank": 8,
             "altup_num_inputs": 2,
-            "num_kv_shared_layers": 0,
-            "activation_sparsity_pattern": [0.0, 0.0],
+            **SHARING,
+            "activation_sparsity_pattern": [0.9, 0.0, 0.0, 0.0],
         },
     ),
     "Gemma 4, text": (
         "Gemma4Text",
         {**GEMMA_4, "hidden_size_per_layer_input": 0, "final_logit_softcapping": 3.0},
     ),
-    "Gemma 4 E, text": ("Gemma4Text", {**GEMMA_4, "hidden_size_per_layer_input": 8}),
+    "Gemma 4 E, text": (
+        "Gemma4Text",
+        {**GEMMA_4, **SHARING, "hidden_size_per_layer_input": 8},
+    ),
     "Phi 1, 2": ("Phi", BASE),
     "Phi 3, 4": ("Phi3", {**BASE, **WINDOW}),
     "Phi 3, 4 128k": (

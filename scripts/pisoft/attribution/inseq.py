@@ -129,7 +129,15 @@ class InseqMethod(AttributionMethod):
     _loaded: Any = None
 
     def check(self, model: LanguageModel) -> None:
-        """Raise a BenchmarkError for a layer that the model lacks, or without scikit-learn."""
+        """Raise a BenchmarkError for a layer that the model lacks, or without scikit-learn.
+
+        Or for a model of which Inseq would pass on a part of the embeddings only.
+        """
+        if model.layer_width:
+            raise BenchmarkError(
+                f"method 'inseq': model '{model.name}' embeds tokens in every layer, and Inseq "
+                "gives it input embeddings only"
+            )
         if self.options.method in NEED_SCIKIT_LEARN and find_spec("sklearn") is None:
             raise BenchmarkError(f"{self._where} needs scikit-learn, which is not installed")
         layer = self.options.layer

@@ -1,7 +1,7 @@
 """A decoder-only language model with its decoder and output head taken apart.
 
-Shapes: B samples, T positions, S chosen positions, P tokens of a prefix, d hidden width, V
-vocabulary size.
+Shapes: B samples, T positions, S chosen positions, P tokens of a prefix, d channels of an input
+embedding, V vocabulary size.
 """
 
 from __future__ import annotations
@@ -37,6 +37,8 @@ class Decoder:
         context: the longest input, in tokens; None if its configuration does not say.
         caches_prefixes: whether keys and values are all that it keeps of what it has read.
         turning_points: lengths in tokens beyond which all tokens are read otherwise.
+        width: d, channels of an input embedding, with those of single layers.
+        layer_width: of these, channels of each layer; 0 in all but Gemma 3n and Gemma 4 E.
     """
 
     def __init__(self, network: PreTrainedModel, name: str) -> None:
@@ -53,14 +55,33 @@ class Decoder:
         config.output_router_logits = False  # for a loss in training, which has no padding here
         self.layers = int(config.num_hidden_layers)
         self.vocabulary_size, self.width = map(int, network.get_input_embeddings().weight.shape)
+        self.layer_width = getattr(config, "hidden_size_per_layer_input", None) or 0
+        self.width += self.layers * self.layer_width
         self.context = getattr(config, "max_position_embeddings", None)
         self.blocks = _blocks(self.decoder, self.layers)
         self.caches_prefixes = True
         self.turning_points: tuple[int, ...] = ()
 
     def embed(self, input_ids: torch.Tensor) -> torch.Tensor:
-        """Return input embeddings (B, T, d) of token ids (B, T)."""
-        return self.network.get_input_embeddings()(input_ids)
+        """Return input embeddings (B, T, d) of token ids (B, T).
+
+        A model that embeds a token once more for every layer has these as further channels: an
+        ablated token loses them too, and gradients have a part for them.
+        """
+        embeddings = self.network.get_input_embeddings()(input_ids)
+        if not self.layer_width:
+            return embeddings
+        of_layers = self.decoder.get_per_layer_inputs(input_ids)  # (B, T, layers, channels)
+        return torch.cat([embeddings, of_layers.flatten(-2).to(embeddings)], dim=-1)
+
+    def inputs(self, embeddings: torch.Tensor) -> dict[str, torch.Tensor]:
+        """Return the arguments by which the network reads input embeddings (B, T, d)."""
+        if not self.layer_width:
+            return {"inputs_embeds": embeddings}
+        of_layers = self.layers * self.layer_width
+        first, rest = embeddings.split([self.width - of_layers, of_layers], dim=-1)
+        rest = rest.unflatten(-1, (self.layers, self.layer_width))
+        return {"inputs_embeds": first, "per_layer_inputs": rest}
 
     def hidden_states(
         self,
@@ -71,7 +92,7 @@ class Decoder:
         attention_mask: torch.Tensor | None = None,
         position_ids: torch.Tensor | None = None,
     ) -> torch.Tensor:
-        """Return final hidden states (B, T, d) for input embeddings (B, T, d).
+        """Return final hidden states (B, T, width of the head) for input embeddings (B, T, d).
 
         Args:
             embeddings: of the tokens behind the prefix, if one is given.
@@ -88,7 +109,7 @@ class Decoder:
             "probe": probe,
         }
         given = {name: value for name, value in options.items() if value is not None}
-        output = self.decoder(inputs_embeds=embeddings, use_cache=False, **given)
+        output = self.decoder(**self.inputs(embeddings), use_cache=False, **given)
         self._answer = type(output)
         return output.last_hidden_state
 
@@ -133,7 +154,7 @@ class Decoder:
         if embeddings.shape[1] == 0:
             return None
         cache = DynamicCache()
-        self.decoder(inputs_embeds=embeddings, past_key_values=cache, use_cache=True)
+        self.decoder(**self.inputs(embeddings), past_key_values=cache, use_cache=True)
         return frozen_cache(cache)
 
 

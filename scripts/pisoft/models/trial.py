@@ -57,15 +57,6 @@ def try_model(model: Decoder) -> dict[Capability, str]:
     Raises:
         BenchmarkError: its own logits are not reproduced.
     """
-    # Of Gemma 3n and Gemma 4 E. Where they are small, logits alone would not give them away.
-    if getattr(
-        model.network.config.get_text_config(decoder=True), "hidden_size_per_layer_input", 0
-    ):
-        raise BenchmarkError(
-            f"model '{model.name}': class {type(model.network).__name__} cannot be followed: every "
-            "layer adds an embedding of the token's id, so that its output is no function of input "
-            "embeddings: a token whose input embedding is ablated is still read"
-        )
     problem, refusals = _tried(model)
     unseen = "" if model.network._supports_attention_backend else NO_INTERFACE
     if problem and model.network.config._attn_implementation == ATTENTION_NAME:
@@ -219,7 +210,7 @@ class _Trial:
         network = self.model.network
         with self._eager():
             clean = network(input_ids=trial_ids(self.model), use_cache=False).logits
-            perturbed = network(inputs_embeds=self._inputs[1:], use_cache=False).logits
+            perturbed = network(**self.model.inputs(self._inputs[1:]), use_cache=False).logits
         return torch.cat([clean, perturbed])
 
     def _eager(self) -> AbstractContextManager[None]:
@@ -295,7 +286,7 @@ class _Trial:
             return problem
         with self._eager():
             without = self.model.network(
-                inputs_embeds=self._inputs[:, seen[0].bool()], use_cache=False
+                **self.model.inputs(self._inputs[:, seen[0].bool()]), use_cache=False
             ).logits[:, -1:]
         if self.compared and not self._difference(logits[:, -1:], without):
             return "tokens that are hidden leave no gap: those on its sides become neighbours"
@@ -305,7 +296,7 @@ class _Trial:
         """Return the network's own logits where keys are hidden, (2, T, V)."""
         with self._eager():
             return self.model.network(
-                inputs_embeds=self._inputs,
+                **self.model.inputs(self._inputs),
                 attention_mask=seen,
                 position_ids=positions,
                 use_cache=False,
