@@ -198,7 +198,8 @@ def forward_flops(
     the last feed-forward block and the output head at the last position only; and attention over
     the keys that causal attention lets a position see: queries times keys and maps times values
     with dynamic routing, maps times values alone with fixed routing, where one map serves all
-    draws. Not counted are norms, softmax, activations, rotations, distances, and masked keys.
+    draws and no queries or keys are projected. Not counted are norms, softmax, activations,
+    rotations, distances, and masked keys.
 
     Args:
         model: built as Llama is.
@@ -210,6 +211,8 @@ def forward_flops(
     blocks = sum(p.numel() for layer in layers for p in layer.parameters() if p.dim() > 1)
     last = sum(p.numel() for p in layers[-1].mlp.parameters())
     products = {"dynamic": 2, "fixed": 1}[protocol]
+    if protocol == "fixed":
+        blocks -= sum(p.numel() for part in model.unread for p in part.parameters() if p.dim() > 1)
     heads_width = config.num_attention_heads * config.head_dim
     seen = length * prefix + length * (length + 1) / 2  # keys, summed over the positions
     attention = 2 * products * model.layers * heads_width * seen

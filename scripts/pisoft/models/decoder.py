@@ -6,15 +6,16 @@ embedding, V vocabulary size.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import torch
 from transformers.cache_utils import Cache, DynamicCache
 
 from pisoft.errors import BenchmarkError
-from pisoft.models.attention import AttentionProbe
+from pisoft.models.attention import AttentionProbe, AttentionReplay
 from pisoft.models.precision import at_least_float32, float32_head
 from pisoft.models.prefix import frozen_cache
 
@@ -36,6 +37,7 @@ class Decoder:
         blocks: its decoder layers; none if it has no list of them.
         context: the longest input, in tokens; None if its configuration does not say.
         caches_prefixes: whether keys and values are all that it keeps of what it has read.
+        unread: projections of queries and keys that a replay of attention can do without.
         turning_points: lengths in tokens beyond which all tokens are read otherwise.
         width: d, channels of an input embedding, with those of single layers.
         layer_width: of these, channels of each layer; 0 in all but Gemma 3n and Gemma 4 E.
@@ -60,6 +62,7 @@ class Decoder:
         self.context = getattr(config, "max_position_embeddings", None)
         self.blocks = _blocks(self.decoder, self.layers)
         self.caches_prefixes = True
+        self.unread: Sequence[torch.nn.Module] = ()
         self.turning_points: tuple[int, ...] = ()
 
     def embed(self, input_ids: torch.Tensor) -> torch.Tensor:
@@ -109,7 +112,10 @@ class Decoder:
             "probe": probe,
         }
         given = {name: value for name, value in options.items() if value is not None}
-        output = self.decoder(**self.inputs(embeddings), use_cache=False, **given)
+        with ExitStack() as stack:
+            for projection in self.unread if isinstance(probe, AttentionReplay) else ():
+                stack.enter_context(_answering(projection, partial(_zeros, projection)))
+            output = self.decoder(**self.inputs(embeddings), use_cache=False, **given)
         self._answer = type(output)
         return output.last_hidden_state
 
@@ -119,7 +125,8 @@ class Decoder:
         They come from the network's own forward, with whatever it scales or caps them by, in which
         the decoder answers with these hidden states, and the head of a 16-bit model in float32.
         """
-        with _answering(self.decoder, self._answer(last_hidden_state=hidden)):
+        answer = self._answer(last_hidden_state=hidden)
+        with _answering(self.decoder, lambda *_, **__: answer):
             return at_least_float32(self.network(inputs_embeds=hidden, use_cache=False).logits)
 
     def logits_at(self, hidden: torch.Tensor, positions: torch.Tensor) -> torch.Tensor:
@@ -177,10 +184,15 @@ def _blocks(decoder: torch.nn.Module, layers: int) -> Sequence[torch.nn.Module]:
 
 
 @contextmanager
-def _answering(decoder: torch.nn.Module, answer: Any) -> Iterator[None]:
-    """Let a decoder give an answer that is known: nothing is computed, and no hook hears of it."""
-    decoder.__dict__["_call_impl"] = lambda *_, **__: answer  # torch's, of forward and its hooks
+def _answering(part: torch.nn.Module, answer: Callable[..., Any]) -> Iterator[None]:
+    """Let a part of the network answer without computing anything; no hook hears of it."""
+    part.__dict__["_call_impl"] = answer  # torch's, of forward and its hooks
     try:
         yield
     finally:
-        del decoder.__dict__["_call_impl"]
+        del part.__dict__["_call_impl"]
+
+
+def _zeros(projection: Any, hidden: torch.Tensor) -> torch.Tensor:
+    """Return zeros in the shape that a linear layer would give; they take no memory."""
+    return hidden.new_zeros(1).expand(*hidden.shape[:-1], projection.out_features)

@@ -7,7 +7,7 @@ type of the weights; 16-bit models are then run once more as they are, to see th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -41,6 +41,7 @@ NO_INTERFACE = (
 )
 LENGTH = 12  # tokens of the trial
 PREFIX = 3  # of them read beforehand
+QUERIES_AND_KEYS = ("q_proj", "k_proj")
 PADDED = (2, 6, 7)  # of them that are continued behind padding
 WINDOW = 5  # of them that layers with a window or chunks see
 # Of the largest logit. Eager attention takes its softmax in float32, also in a float64 model.
@@ -315,7 +316,8 @@ class _Trial:
             layer: inputs.sample(0, LENGTH - self._start)
             for layer, inputs in self._recorder.inputs.items()
         }
-        counted = _CountedProbe(AttentionReplay([(slice(None), clean)]))
+        replay = AttentionReplay([(slice(None), clean)])
+        counted = _CountedProbe(replay)
         replayed = self._logits(self._start, probe=counted)
         if problem := _missed(counted, self.model.layers):
             return problem
@@ -323,7 +325,25 @@ class _Trial:
             return f"replayed on the input it was recorded of, {problem}"
         if torch.equal(replayed[1], self._recorded[1]):
             return "with its attention held, it answers as with its attention free"
+        self.model.unread = self._queries_and_keys()
+        if problem_of(lambda: self._queries_are_read(replay, replayed)):
+            self.model.unread = ()
         return ""
+
+    def _queries_and_keys(self) -> Sequence[torch.nn.Module]:
+        """Return the projections of every layer's queries and keys; none if a layer has others."""
+        parts = [
+            getattr(inputs.module, name, None)
+            for inputs in self._recorder.inputs.values()
+            for name in QUERIES_AND_KEYS
+        ]
+        linear = [part for part in parts if isinstance(part, torch.nn.Linear)]
+        return linear if len(linear) == len(parts) else ()
+
+    def _queries_are_read(self, replay: AttentionReplay, replayed: torch.Tensor) -> str:
+        """A gate of the attention output, for example, may come from the same projection."""
+        found = self._logits(self._start, probe=replay)
+        return "" if torch.equal(found, replayed) else "more than attention reads queries and keys"
 
     def _difference(self, logits: torch.Tensor, expected: torch.Tensor) -> str:
         """Return in words how far logits are off; nothing if no further than rounding leads."""

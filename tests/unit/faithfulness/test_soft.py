@@ -379,6 +379,25 @@ def test_forwards_and_tokens_are_counted():
     assert perturber.tokens == 7 * 7
 
 
+@pytest.mark.parametrize("gated", [False, True])
+def test_fixed_routing_projects_no_queries_unless_a_gate_reads_them(gated):
+    network = twins("llama-gqa")[0].network
+    attention = network.model.layers[1].self_attn
+    queries = []
+    attention.q_proj.register_forward_hook(lambda _, __, output: queries.append(output))
+    if gated:
+        attention.o_proj.register_forward_pre_hook(
+            lambda _, inputs: (inputs[0] * queries[-1].sigmoid(),)
+        )
+    model = LanguageModel(network, "toy")
+    masks = np.random.default_rng(3).random((6, 5)) < 0.5
+    queries.clear()
+    measured = distances(model, TARGET, masks, protocol="fixed")
+    assert any(len(of_batch) > 1 for of_batch in queries) == gated, "of perturbed inputs"
+    model.unread = ()
+    np.testing.assert_array_equal(measured, distances(model, TARGET, masks, protocol="fixed"))
+
+
 @pytest.mark.parametrize("protocol", ["dynamic", "fixed"])
 def test_equal_masks_of_one_target_share_the_bits_of_one_forward(protocol):
     """Two steps have the same masks, so none is read for the other's target."""

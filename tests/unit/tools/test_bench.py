@@ -34,6 +34,7 @@ from pisoft.config.jobs.fields import LoadedModel
 from pisoft.config.run_file import RunFile
 from pisoft.config.validation import validate
 from pisoft.faithfulness.soft import METRICS
+from pisoft.models.attention import AttentionRecorder, AttentionReplay
 from pisoft.models.generation import continue_greedily
 from pisoft.store.parquet import provenance, write_rows
 
@@ -204,20 +205,23 @@ def test_every_reading_is_a_key_of_the_run_file_or_an_option_of_a_method():
             load_method(method).Options.model_validate(options)
 
 
+@pytest.mark.parametrize(("protocol", "products"), [("dynamic", 2), ("fixed", 1)])
 @pytest.mark.parametrize("prefix", [0, 4])
-def test_flops_are_those_of_the_matrix_products(prefix):
+def test_flops_are_those_of_the_matrix_products(prefix, protocol, products):
     model, _ = twins("llama-gqa")
     length = 9
     cache = model.read_prefix(model.embed(torch.arange(prefix)[None]))
+    embeddings, last = model.embed(torch.arange(length)[None]), torch.tensor([[length - 1]])
+    recorder = AttentionRecorder(layers=range(model.layers), by_maps=True)
+    model.next_token_logits(embeddings, last, prefix=cache, probe=recorder)
+    replay = AttentionReplay([(slice(None), recorder.inputs)]) if protocol == "fixed" else None
     with FlopCounterMode(display=False) as counter, torch.inference_mode():
-        embeddings = model.embed(torch.arange(length)[None])
-        model.next_token_logits(embeddings, torch.tensor([[length - 1]]), prefix=cache)
+        model.next_token_logits(embeddings, last, prefix=cache, probe=replay)
     weights = counter.get_flop_counts()["Global"][torch.ops.aten.mm]
     weights -= 2 * 3 * 32 * 48  # the last feed-forward block runs at one more, unused position
     pairs = [(q, k) for q in range(prefix, prefix + length) for k in range(q + 1)]
     product = model.layers * 4 * len(pairs) * 2 * 8  # 4 heads of width 8
-    assert forward_flops(model, length, "dynamic", prefix) == weights + 2 * product
-    assert forward_flops(model, length, "fixed", prefix) == weights + product
+    assert forward_flops(model, length, protocol, prefix) == weights + products * product
 
 
 def test_aims_are_least_values_or_ranges():
