@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Any, Literal
 
 import torch
@@ -9,6 +10,8 @@ import torch
 from pisoft.errors import BenchmarkError
 from pisoft.models.model import LanguageModel
 from pisoft.models.precision import at_least_float32
+
+logger = logging.getLogger(__name__)
 
 
 def baseline_embeddings(
@@ -42,3 +45,24 @@ def reference_token(tokenizer: Any) -> int | None:
     """Return the id of the unknown, else the padding, else the end token; None without any."""
     known = (tokenizer.unk_token_id, tokenizer.pad_token_id, tokenizer.eos_token_id)
     return next((token for token in known if token is not None), None)
+
+
+def warn_of_reference(model: LanguageModel, who: str) -> None:
+    """Say so if the reference token ends texts: then its place hardly changes what it does.
+
+    Args:
+        model: with the tokenizer.
+        who: uses the token.
+    """
+    tokenizer = model.tokenizer
+    token = reference_token(tokenizer)
+    text = "" if token is None else tokenizer.convert_ids_to_tokens(token)
+    if token == tokenizer.eos_token_id or "endoftext" in text:
+        logger.warning(
+            "%s: the reference token of model '%s' is %s, which ends texts: wherever it stands, "
+            "the answer is lost, so that scores of a prompt are nearly equal; option baseline: 'zero' "
+            "needs no token",
+            who,
+            model.name,
+            text,
+        )

@@ -1,11 +1,12 @@
 """Occlusion against brute force: one forward per token, in float64."""
 
+import copy
 from dataclasses import replace
 
 import pytest
 import torch
 
-from helpers.attributions import attribute
+from helpers.attributions import attribute, build
 from helpers.families import FAMILIES, network
 from helpers.quick_cases import each_value_quick, one_quick
 from helpers.random_models import SHAPES, VOCABULARY, samples, twins
@@ -96,3 +97,19 @@ def test_a_reference_that_does_not_exist_is_named():
     with pytest.raises(BenchmarkError, match=r"option baseline: 'reference' needs .*'zero'"):
         attribute("occlusion", model, samples()[:1])
     attribute("occlusion", model, samples()[:1], baseline="zero")
+
+
+@pytest.mark.parametrize(
+    ("unknown", "baseline", "warned"),
+    [("<unk>", "reference", ""), ("</s>", "zero", ""),
+     ("</s>", "reference", "is </s>, which ends texts"),
+     ("<|endoftext|>", "reference", "is <|endoftext|>, which ends texts")],
+)  # fmt: skip
+def test_a_reference_that_ends_texts_is_warned_of(unknown, baseline, warned, caplog):
+    model = twins("llama-gqa")[0]
+    tokenizer = copy.deepcopy(model.tokenizer)
+    tokenizer.add_special_tokens({"unk_token": unknown})
+    model.__dict__["tokenizer"] = tokenizer
+    build("occlusion", baseline=baseline).check(model)
+    assert bool(caplog.text) == bool(warned)
+    assert warned in caplog.text
