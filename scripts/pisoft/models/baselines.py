@@ -60,7 +60,7 @@ def warn_of_reference(model: LanguageModel, who: str) -> None:
     if token == tokenizer.eos_token_id or "endoftext" in text:
         logger.warning(
             "%s: the reference token of model '%s' is %s, which ends texts: wherever it stands, "
-            "the answer is lost, so that scores of a prompt are nearly equal; option baseline: 'zero' "
+            "the answer is lost, so scores of a prompt are nearly equal; option baseline: 'zero' "
             "needs no token",
             who,
             model.name,
