@@ -154,8 +154,9 @@ def page(rows: list[Row], batching: str) -> str:
             "",
             f"{works} of {len(rows)} families can be used for everything. One kind of class "
             "is treated specially: Gemma 3n and Gemma 4 E embed a token once more in every layer, "
-            "and these embeddings are perturbed with the input's. When a model is loaded, a dozen tokens are read with and without "
-            "the attention probe, behind a prefix, perturbed, and with attention "
+            "and these embeddings are perturbed with the input's. When a model is loaded, a dozen "
+            "tokens are read with and without the attention probe, behind a prefix, perturbed, and "
+            "with attention "
             "held, and compared with its own eager attention. A model into whose attention the "
             "probe cannot look is read whole by its class's own code: no prefix is shared, and "
             "what needs the probe is refused. Windows and chunks are narrowed "
