@@ -93,6 +93,7 @@ class AttributionMethod(ABC):
     * ``non_negative``: whether raw scores are never below zero.
     * ``seeded``: whether raw scores depend on the seed, unless options change this.
     * ``has_target``: whether raw scores depend on the token that is explained.
+    * ``explains_spans``: whether raw scores can be those of all explained tokens together.
     * ``needs_model``: whether it runs the model; without, its jobs load no weights and hold no GPU.
     * ``needs_attention``: whether it looks into the attention of decoder layers.
     * ``needs_masked_model``: whether the run's masked language model is to be loaded for it.
@@ -110,6 +111,7 @@ class AttributionMethod(ABC):
     non_negative: ClassVar[bool] = True
     seeded: ClassVar[bool] = False
     has_target: ClassVar[bool] = True
+    explains_spans: ClassVar[bool] = False
     needs_model: ClassVar[bool] = True
     needs_attention: ClassVar[bool] = False
     needs_masked_model: ClassVar[bool] = False

@@ -40,6 +40,7 @@ class DeepLift(AttributionMethod):
 
     label = "DeepLIFT"
     family = "gradient"
+    explains_spans = True
     reference = "Shrikumar et al. (2017), Learning important features, as in Captum"
 
     Options = BaselineOptions

@@ -108,6 +108,7 @@ def explained_sample(
         content_mask=prompt["content_mask"],
         scope=perturbable_positions(prompt, method.context.scope).tolist(),
         foil_ids=generation.get("foil_ids", ()),
+        spanned=generation.get("spanned", False),
     )
     ids = [*sample.read_ids, *sample.target_ids, *sample.foil_ids]
     model.check_ids(ids, f"sample {sample.sample_id}")
@@ -188,6 +189,8 @@ def _attribute_batch(
     tokens = sum(len(sample.prompt_ids) + step for sample in samples for step in sample.steps)
     rows = {}
     for sample, of_sample in zip(samples, scores, strict=True):
+        if sample.spanned:  # one row for all of them
+            of_sample = of_sample[:1].expand(len(sample.steps), -1)
         expected = (len(sample.steps), len(sample.prompt_ids))
         if tuple(of_sample.shape) != expected:
             raise BenchmarkError(

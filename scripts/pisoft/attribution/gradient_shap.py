@@ -31,6 +31,7 @@ class GradientShap(AttributionMethod):
 
     label = "Gradient SHAP"
     family = "gradient"
+    explains_spans = True
     reference = "Lundberg and Lee (2017), A unified approach; Erion et al. (2021)"
     seeded = True
 

@@ -17,6 +17,7 @@ class InputXGradient(AttributionMethod):
 
     label = "Input×Gradient"
     family = "gradient"
+    explains_spans = True
     reference = "Simonyan et al. (2014); Denil et al. (2014), Extraction of salient sentences"
 
     Options = GradientOptions

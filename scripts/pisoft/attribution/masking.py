@@ -55,6 +55,7 @@ class MaskingMethod(ScopedMethod):
     """
 
     family = "perturbation"
+    explains_spans = True
 
     Options = MaskingOptions
     options: MaskingOptions
@@ -151,7 +152,7 @@ class MaskingMethod(ScopedMethod):
                 alone.positions.expand(len(mask), -1) - shared,
                 prefix=model.read_prefix(masked[:1, :shared]),
             )
-            targets = alone.targets.expand(len(mask), -1, -1)
+            targets = alone.targets.rows(torch.zeros(len(mask), dtype=torch.long))
             values.append(attributed_values(logits, targets, self.options.attributed_function))
         return torch.cat(values).double().cpu().numpy()
 

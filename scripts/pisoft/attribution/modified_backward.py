@@ -26,6 +26,7 @@ class ModifiedBackwardMethod(AttributionMethod):
     non_negative = False
     needs_attention = True
     modifies_backward = True
+    explains_spans = True
 
     _followed: tuple[LanguageModel, ModifiedBackward] | None = None
 

@@ -210,7 +210,7 @@ class Reagent(ScopedMethod):
                     batch.positions - before,
                     prefix=read_prefix(prefix_ids),
                 )
-                better = logits > logits.gather(-1, batch.targets[..., :1])
+                better = logits > logits.gather(-1, batch.targets.ids[..., :1])
                 where = [number for _, number, _ in chosen]
                 explained = attributed_values(logits, batch.targets, "probability")[:, 0]
                 values[where] = (explained.sigmoid() if singles[0].foil_ids else explained).cpu()

@@ -17,6 +17,7 @@ class Saliency(AttributionMethod):
 
     label = "Saliency"
     family = "gradient"
+    explains_spans = True
     reference = "Simonyan et al. (2014), Deep inside convolutional networks"
 
     Options = GradientOptions

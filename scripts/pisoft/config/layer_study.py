@@ -66,7 +66,7 @@ def study_depths(
             "heads": "merged",
         }
         entry = MethodEntry(method="grad_ellm", options=options)
-        method = resolve_method("grad_ellm", entry, load_method, "layer_study")
+        method = resolve_method("grad_ellm", entry, load_method, "label", "layer_study")
         all_layers = depth in (None, layers)
         same = next((n for n, other in methods.items() if _same(method, other, all_layers)), None)
         study_depth = StudyDepth(

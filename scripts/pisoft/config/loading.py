@@ -81,7 +81,9 @@ def load_config(
         entries[kind] = {name: catalogue.entry(name, schema) for name in selection}
     selected(run_file.resources, names["models"], f"{origin}: resources")
     methods = {
-        name: resolve_method(name, entry, load_method, f"{origin}: method '{name}'")
+        name: resolve_method(
+            name, entry, load_method, run_file.target, f"{origin}: method '{name}'"
+        )
         for name, entry in entries.pop("methods").items()
     }
     config = Config(run_file=run_file, methods=methods, **entries)

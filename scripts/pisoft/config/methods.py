@@ -66,6 +66,7 @@ class MethodClass(Protocol):
     scoped: bool
     modifies_backward: bool
     has_target: bool
+    explains_spans: bool
     Options: Any  # a pydantic model
 
 
@@ -98,12 +99,14 @@ class Method(Strict):
         return cls(label=control.label, family="control", source=control)
 
 
-def resolve_method(name: str, entry: MethodEntry, load_method: LoadMethod, where: str) -> Method:
-    """Return a method that exists and has the options it is given.
+def resolve_method(
+    name: str, entry: MethodEntry, load_method: LoadMethod, target: Target, where: str
+) -> Method:
+    """Return a method that exists and has the options it is given; `target` is the run's.
 
     Raises:
-        BenchmarkError: unknown file, an illegal option, or a target of a method that has none; the
-            message begins with `where`.
+        BenchmarkError: unknown file, an illegal option, a target of a method that has none, or a
+            span of one that explains single tokens; the message begins with `where`.
     """
     if entry.source is not None:
         method = Method(label=name, family="external", source=entry.source)
@@ -121,6 +124,12 @@ def resolve_method(name: str, entry: MethodEntry, load_method: LoadMethod, where
         raise BenchmarkError(
             f"{where}: target: '{entry.target}' is not allowed: scores of '{file}' are the same "
             "for every target"
+        )
+    is_span = "span" in (entry.target, None if entry.target else target)
+    if is_span and method_class.has_target and not method_class.explains_spans:
+        raise BenchmarkError(
+            f"{where}: target: 'span' is not allowed: '{file}' explains single tokens; set "
+            "`target` of its entry to label, generated or contrastive"
         )
     return Method(
         label=entry.label or method_class.label,

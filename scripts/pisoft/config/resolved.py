@@ -43,10 +43,10 @@ class Config(BaseModel):
     def target(self, method: str, dataset: str) -> Target:
         """Return what a method's scores explain on a dataset."""
         target = self.evaluated_methods[method].target or self.run_file.target
-        return target if target == "contrastive" else self.target_token(method, dataset)
+        return target if target in ("contrastive", "span") else self.target_token(method, dataset)
 
     def target_token(self, method: str, dataset: str) -> TargetToken:
-        """Return which token that is, with a foil or without; of open text, the generated one."""
+        """Return which token that is, alone or not; of open text, the generated one."""
         target = self.evaluated_methods[method].target or self.run_file.target
         is_open = self.datasets[dataset].task == "generation"
         return "generated" if is_open or target == "generated" else "label"

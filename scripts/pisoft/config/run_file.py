@@ -95,7 +95,8 @@ class RunFile(Strict):
     the others (`label`); the token that it would generate, which need not begin one (`generated`);
     or how far the preferred word's logit is ahead of the strongest other word's (`contrastive`). Of
     open text: the generated token, or with `contrastive` its logit less that of the second most
-    probable token. A method's entry may say otherwise."""
+    probable token, or with `span` the log-probability of all explained tokens together. A method's
+    entry may say otherwise."""
     evaluation: EvaluationSettings = Field(default_factory=EvaluationSettings)
     """Evaluation."""
     ranking: RankingSettings | None = Field(default_factory=RankingSettings)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -56,6 +56,11 @@ class Lengths:
     @cached_property
     def _counts(self) -> Counter[SampleLengths]:
         return Counter(self.samples)
+
+    def as_spans(self) -> Lengths:
+        """Return the same samples with all explained steps as one, which reads as much."""
+        samples = tuple(replace(sample, steps=(max(sample.steps),)) for sample in self.samples)
+        return replace(self, samples=samples)
 
     def total(self, of_sample: Callable[[SampleLengths], Any], start: Any = 0) -> Any:
         """Return the sum of a quantity over all samples, and of what it starts with."""

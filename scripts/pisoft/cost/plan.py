@@ -233,7 +233,9 @@ class _Model:
             if not method.needs_model:
                 yield Job(*attribute, start_up=START_UP_WITH_MODEL)
             elif method.file is not None:
-                yield self._attribution(attribute[1], cell.method, lengths)
+                spanned = self._config.target(cell.method, cell.dataset) == "span"
+                read = lengths.as_spans() if spanned else lengths
+                yield self._attribution(attribute[1], cell.method, read)
         for part, lengths in evaluation_parts.items() if cell.protocol else ():
             grid = run_file.evaluation.pi_per_step or len(run_file.evaluation.pi_grid)
             again = self._evaluated_again(part, lengths, grid)

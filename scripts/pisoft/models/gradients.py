@@ -14,35 +14,39 @@ from typing import Any
 import torch
 
 from pisoft.config.base import AttributedFunction
-from pisoft.models.model import Batch, LanguageModel
+from pisoft.models.model import Batch, LanguageModel, Targets
 from pisoft.models.precision import at_least_float32
 
 
 def attributed_values(
-    logits: torch.Tensor, targets: torch.Tensor, function: AttributedFunction
+    logits: torch.Tensor, targets: Targets, function: AttributedFunction
 ) -> torch.Tensor:
-    """Return the scalar that is explained, (B, S), from logits (B, S, V).
+    """Return the scalar that is explained, (B, S), or of a span (B, 1), from logits (B, S, V).
 
     Args:
         logits: of every token at every step.
-        targets: ids (B, S, 1); or (B, S, 2) with foils, where it is the logit of the target less
-            that of the foil, whatever the function (Yin and Neubig, 2022).
+        targets: with foils, it is the logit of the target less that of the foil (Yin and Neubig,
+            2022), and of a span the log-probability of its tokens, whatever the function.
         function: of the target.
     """
-    contrasted = targets.shape[-1] == 2
+    ids, span = targets
+    if span is not None:
+        log_probabilities = logits.log_softmax(dim=-1).gather(-1, ids).squeeze(-1)
+        return log_probabilities.where(span, 0).sum(dim=1, keepdim=True)
+    contrasted = ids.shape[-1] == 2
     values = logits.softmax(dim=-1) if function == "probability" and not contrasted else logits
-    target, *foil = values.gather(-1, targets).unbind(-1)
+    target, *foil = values.gather(-1, ids).unbind(-1)
     if foil:
         return target - foil[0]
     if function == "log_odds":  # keeps its digits where the probability is near 1
-        return target - logits.scatter(-1, targets, -torch.inf).logsumexp(dim=-1)
+        return target - logits.scatter(-1, ids, -torch.inf).logsumexp(dim=-1)
     return target
 
 
 def embedding_gradients(
     model: LanguageModel, batch: Batch, function: AttributedFunction, **options: Any
 ) -> Iterator[torch.Tensor]:
-    """Yield gradients (B, T, d) at the clean input for every explained step.
+    """Yield gradients (B, T, d) at the clean input for every explained step, or for the span.
 
     Args:
         model, batch: the explained model, and samples.
@@ -75,10 +79,11 @@ def path_gradients(
         rows: sequences per forward.
 
     Returns:
-        One tensor (B, T, d) per explained step.
+        One tensor (B, T, d) per explained step, or for the span.
     """
     embeddings = model.embed(batch.input_ids)
-    sums = [torch.zeros_like(baseline) for _ in range(batch.positions.shape[1])]
+    steps_apart = 1 if batch.targets.span is not None else batch.positions.shape[1]
+    sums = [torch.zeros_like(baseline) for _ in range(steps_apart)]
     samples, points = fractions.shape
     pairs = torch.cartesian_prod(torch.arange(samples), torch.arange(points))
     for chunk in pairs.split(rows):
@@ -90,7 +95,7 @@ def path_gradients(
             model,
             inside.to(embeddings.dtype),
             batch.positions[sample],
-            batch.targets[sample],
+            batch.targets.rows(sample),
             function,
         )
         for total, gradients in zip(sums, steps, strict=True):
@@ -103,11 +108,11 @@ def _step_gradients(
     model: LanguageModel,
     embeddings: torch.Tensor,
     positions: torch.Tensor,
-    targets: torch.Tensor,
+    targets: Targets,
     function: AttributedFunction,
     **options: Any,
 ) -> Iterator[torch.Tensor]:
-    """Yield gradients (B, T, d) of the values at each step's position and target."""
+    """Yield gradients (B, T, d) of the value of each step, or of the span."""
     embeddings = embeddings.detach().requires_grad_(True)
     logits = model.next_token_logits(embeddings, positions, **options)
     values = attributed_values(logits, targets, function)

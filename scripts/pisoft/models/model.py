@@ -10,7 +10,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 
@@ -46,6 +46,7 @@ class ExplainedSample:
     content_mask: Sequence[bool] | None = None
     scope: Sequence[int] | None = None
     foil_ids: Sequence[int] = ()  # one per step, or none
+    spanned: bool = False  # whether all steps are explained together, by one row of scores
 
     @property
     def in_scope(self) -> list[int]:
@@ -60,9 +61,13 @@ class ExplainedSample:
     def apart(self, kind: Callable[[int], int] = int) -> list[ExplainedSample]:
         """Return one sample for every explained step, or for all that have read one kind of length.
 
+        Steps that are explained together stay together.
+
         Args:
             kind: of a number of tokens.
         """
+        if self.spanned:
+            return [self]
         by_step = zip(
             *(of for of in (self.steps, self.target_ids, self.foil_ids) if of), strict=True
         )
@@ -72,6 +77,22 @@ class ExplainedSample:
             replace(self, steps=steps, target_ids=targets, foil_ids=foils[0] if foils else ())
             for steps, targets, *foils in parts
         ]
+
+
+class Targets(NamedTuple):
+    """What the steps of samples explain.
+
+    Attributes:
+        ids: of the targets (B, S, 1), or with foils of both (B, S, 2).
+        span: which steps a sample has, (B, S), where they are explained together; else None.
+    """
+
+    ids: torch.Tensor
+    span: torch.Tensor | None = None
+
+    def rows(self, samples: torch.Tensor) -> Targets:
+        """Return those of chosen samples (N,), which may repeat."""
+        return Targets(self.ids[samples], None if self.span is None else self.span[samples])
 
 
 @dataclass(frozen=True)
@@ -96,11 +117,16 @@ class Batch:
         )
 
     @cached_property
-    def targets(self) -> torch.Tensor:
-        """Target id of every step (B, S, 1), or with foils both ids (B, S, 2); as positions."""
+    def targets(self) -> Targets:
+        """What every step explains; missing steps repeat the first one."""
         columns = ("target_ids", "foil_ids") if self.samples[0].foil_ids else ("target_ids",)
         ids = [[list(getattr(one, name)) for one in self.samples] for name in columns]
-        return torch.stack([self._by_step(column) for column in ids], dim=-1)
+        stacked = torch.stack([self._by_step(column) for column in ids], dim=-1)
+        if not self.samples[0].spanned:
+            return Targets(stacked)
+        counts = torch.tensor([len(one.steps) for one in self.samples], device=self.device)
+        steps = torch.arange(stacked.shape[1], device=self.device)
+        return Targets(stacked, steps < counts[:, None])
 
     @cached_property
     def prompt_mask(self) -> torch.Tensor:

@@ -62,7 +62,7 @@ def read_generations(
 
     Where the answer is a label word and the target `generated`, `target_ids` has the token that the
     model would generate in place of the label word's. Where the target is `contrastive`, there is
-    `foil_ids`, the runner-up of each step.
+    `foil_ids`, the runner-up of each step. Where it is `span`, there is `spanned`.
 
     Raises:
         BenchmarkError: an unreadable file, one that lacks a sample or has another, or a step,
@@ -78,6 +78,8 @@ def read_generations(
             if answer["greedy_token_id"] is None:
                 _refuse(path, prompt["sample_id"], "has a label word, but no 'greedy_token_id'")
             answer["target_ids"] = [answer["greedy_token_id"]]
+        if target == "span":
+            answer["spanned"] = True
         if target == "contrastive":
             answer["foil_ids"] = answer["runner_up_ids"]
             if len(answer["foil_ids"]) != len(answer["steps"]):

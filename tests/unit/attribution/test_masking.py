@@ -11,7 +11,7 @@ from helpers.attributions import attribute, build
 from helpers.random_models import samples, twins
 from pisoft.attribution.masking import all_masks
 from pisoft.errors import BenchmarkError
-from pisoft.models.model import ExplainedSample
+from pisoft.models.model import ExplainedSample, Targets
 
 UNITS = 5
 EXACT = {"rtol": 1e-9, "atol": 1e-12}
@@ -250,6 +250,6 @@ def test_masked_prompts_share_what_is_before_their_first_difference(model, token
 def test_log_odds_keep_their_digits_near_one():
     from pisoft.models.gradients import attributed_values
 
-    logits, targets = torch.tensor([[[60.0, 0.0, 0.0]]]), torch.tensor([[[0]]])
+    logits, targets = torch.tensor([[[60.0, 0.0, 0.0]]]), Targets(torch.tensor([[[0]]]))
     expected = 60 - torch.log(torch.tensor([[2.0]]))
     torch.testing.assert_close(attributed_values(logits, targets, "log_odds"), expected)

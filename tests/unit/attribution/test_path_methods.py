@@ -132,7 +132,7 @@ def test_the_integral_is_complete():
     x = model.embed(batch.input_ids)
     ends = [
         model.logits_at(model.hidden_states(end), batch.positions).softmax(-1)[
-            0, 0, batch.targets[0, 0, 0]
+            0, 0, batch.targets.ids[0, 0, 0]
         ]
         for end in (x, baseline)
     ]

@@ -189,6 +189,11 @@ def test_a_restriction_of_a_model_that_is_not_selected_does_no_harm(load):
             {"method": "value_zeroing", "target": "contrastive"},
             ["target: 'contrastive' is not allowed: scores of 'value_zeroing' are the same for"],
         ),
+        (
+            "methods/saliency",
+            {"method": "reagent", "target": "span"},
+            ["target: 'span' is not allowed: 'reagent' explains single tokens; set `target`"],
+        ),
         ("methods/saliency/target", "contrast", ["target: 'contrast'", "mean 'contrastive'"]),
         ("methods/saliency/options", {"steps": 3}, ["method 'saliency': options: steps: unknown"]),
         (

@@ -172,13 +172,14 @@ def test_a_method_may_explain_another_token_than_the_run(raw):
     }  # fmt: skip
 
 
-def test_a_method_may_be_run_with_a_contrast_as_well_and_its_evaluation_is_the_same(raw):
-    own = {"contrast": {"method": "saliency", "label": "Contrast", "target": "contrastive"}}
-    catalogue = {"methods": {**raw["catalogue"]["methods"], **own}}
+@pytest.mark.parametrize("target", ["contrastive", "span"])
+def test_a_method_may_have_another_target_as_well_and_its_evaluation_is_the_same(raw, target):
+    other = {"other": {"method": "saliency", "label": "Other", "target": target}}
+    catalogue = {"methods": {**raw["catalogue"]["methods"], **other}}
     config = load(raw, catalogue=catalogue)
     for dataset, token in (("demo-sentiment", "label"), ("demo-why", "generated")):
-        where = {"method": "contrast", "dataset": dataset}
-        assert made(config, "attribute", **where).target == "contrastive"
+        where = {"method": "other", "dataset": dataset}
+        assert made(config, "attribute", **where).target == target
         assert made(config, "evaluate", **where).target == token
         assert made(config, "display").targets[dataset] == (token,)
     assert not any(made(config, "datamodel").other_targets.values())
