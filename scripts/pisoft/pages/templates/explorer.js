@@ -263,7 +263,7 @@ function curveLines(curves) {
   });
 }
 
-// Draws both metrics of the first routing over π, π-Soft-NC dashed.
+// Draws both metrics of the first routing over π, with their names beside them.
 function drawn(curves) {
   const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
   const part = (name, attributes) => {
@@ -272,7 +272,7 @@ function drawn(curves) {
     svg.append(element);
   };
   const values = Object.values(curves ?? {}).find((one) => one.length);
-  if (!values) return "";
+  if (!values) return [];
   const [low, high] = [Math.min(0, ...values), Math.max(1, ...values)];
   const points = (of) => of.map((value, place) =>
     `${200 * data.grid[place]},${(50 * (high - value)) / (high - low)}`).join(" ");
@@ -283,7 +283,9 @@ function drawn(curves) {
   part("line", { x1: 200 * data.grid[state.pi], x2: 200 * data.grid[state.pi], y1: 0, y2: 50 });
   part("polyline", { points: points(values.slice(0, data.grid.length)) });
   part("polyline", { points: points(values.slice(data.grid.length)), class: "nc" });
-  return svg;
+  const names = make("span", "measured");
+  names.append(make("span", "ns", "π-Soft-NS"), make("span", "nc", "π-Soft-NC"), " over π");
+  return [svg, names];
 }
 
 // Says what the tables count of this sample, or why they do not.
@@ -316,7 +318,7 @@ function evidenceText([first, recovery, mass, precision], sample, step) {
 function buildCard(method, place) {
   const { sample, step } = shown;
   const entry = step?.methods[method.name];
-  const card = { method, entry, article: make("article", "card"), figures: make("p", "figures"), atPi: make("div", "measured"), drawing: make("div"), readout: make("p", "readout") };
+  const card = { method, entry, article: make("article", "card"), figures: make("p", "figures"), atPi: make("div", "measured"), drawing: make("div", "drawing"), readout: make("p", "readout") };
   card.article.dataset.method = method.name;
   const heading = make("h2");
   heading.id = `heading-${place}`;
@@ -370,7 +372,7 @@ function paint() {
     card.figures.classList.toggle("notice", !card.values);
     card.figures.textContent = card.values ? figures(card) : gap(card.entry);
     card.atPi.replaceChildren(...curveLines(card.curves).map((line) => make("div", "", line)));
-    card.drawing.replaceChildren(drawn(card.curves));
+    card.drawing.replaceChildren(...drawn(card.curves));
     if (card.spans) colour(card);
   }
   readValues();
