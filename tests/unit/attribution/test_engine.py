@@ -16,52 +16,15 @@ from helpers.explained_rows import of_samples
 from helpers.limited_memory import Memory
 from helpers.loaded_models import local_model
 from helpers.random_models import samples, twins
-from pisoft.attribution import engine, load_method
+from pisoft.attribution import engine
 from pisoft.attribution.base import AttributionMethod, Context, MethodOptions
 from pisoft.attribution.engine import attribute_block, scores_row, warm_up
-from pisoft.config.evaluation import DrawSettings, EvaluationSettings
+from pisoft.config.evaluation import DrawSettings
 from pisoft.config.jobs.cells import AttributeJob, EvaluateJob
 from pisoft.errors import BenchmarkError
-from pisoft.faithfulness.cell import evaluations_of_sample
-from pisoft.faithfulness.perturbation import Perturber
-from pisoft.faithfulness.soft import METRICS, measure_draws
 from pisoft.models.layers import checkpointed_layers
 from pisoft.models.model import ExplainedSample
-from pisoft.statistics.results import select, summary_table
-from pisoft.statistics.soft import summarise
-from pisoft.statistics.timings import timing_rows
-from pisoft.statistics.uncertainty import coverage
-from pisoft.store.cells import read_cell
-from pisoft.store.parquet import read_provenance, read_rows, write_rows, write_table
-from pisoft.tables.notes import of_coverage
-from pisoft.views.view import Results
-
-
-class Fixed(AttributionMethod):
-    label, family, reference = "Fixed", "baseline", "test"
-
-    def __init__(self, scores):
-        super().__init__(MethodOptions(), Context(seed=0))
-        self.scores = scores
-
-    def attribute(self, model, batch):
-        return [self.scores for _ in batch.samples]
-
-
-def pair(ids=(4, 5, 6), status="ok", sample_id="a", other_id="a"):
-    generation = {
-        "sample_id": other_id,
-        "status": status,
-        "output_ids": [7],
-        "steps": [0],
-        "target_ids": [7],
-    }
-    prompt = {
-        "sample_id": sample_id,
-        "input_ids": list(ids),
-        "content_mask": [True] * len(ids),
-    }
-    return prompt, generation
+from pisoft.store.parquet import read_provenance, read_rows, write_rows
 
 
 @pytest.fixture(scope="module")
@@ -69,57 +32,31 @@ def model():
     return twins("llama-gqa")[0]
 
 
-def test_nan_scores_are_kept_with_their_status(model):
-    scores = torch.tensor([[0.0, float("nan"), 1.0]])
-    (row,) = attribute_block(Fixed(scores), model, [pair()])
-    assert row["status"] == "nonfinite_attribution"
-    assert row["raw_scores"][2] == 1.0
-
-
-def test_an_earlier_failure_is_passed_on(model):
-    rows = attribute_block(Fixed(None), model, [pair(status="empty_generation")])
-    assert [(row["step"], row["status"], row["raw_scores"]) for row in rows] == [
-        (0, "empty_generation", None)
-    ]
-
-
-def test_scores_of_a_wrong_shape_are_refused(model):
-    with pytest.raises(
-        BenchmarkError, match=r"'test_engine': sample a: scores have shape \(1, 2\), expected .*3"
-    ):
-        attribute_block(Fixed(torch.zeros(1, 2)), model, [pair()])
-
-
-def test_a_token_outside_the_vocabulary_is_named(model):
-    with pytest.raises(BenchmarkError, match=r"sample a: token id 500 .* \(allowed: 0 to 96\)"):
-        attribute_block(Fixed(torch.zeros(1, 3)), model, [pair(ids=(4, 500, 6))])
-
-
-def test_prompts_and_generations_of_different_samples_are_refused(model):
-    with pytest.raises(BenchmarkError, match="do not belong together"):
-        attribute_block(Fixed(torch.zeros(1, 3)), model, [pair(other_id="b")])
-
-
-def test_unknown_methods_name_the_nearest_match():
-    with pytest.raises(BenchmarkError, match="did you mean 'saliency'"):
-        load_method("salency")
-
-
 class Recording(AttributionMethod):
-    """Scores tokens by their ids, and keeps which samples it was given."""
+    """Scores tokens by their ids unless scores are given, and keeps which samples it was given."""
 
     label, family, reference = "Recording", "baseline", "test"
 
-    def __init__(self, token_budget=1024):
+    def __init__(self, token_budget=1024, scores=None):
         super().__init__(MethodOptions(), Context(seed=0, token_budget=token_budget))
+        self.scores = scores
         self.calls = []
 
     def attribute(self, model, batch):
         self.calls.append([sample.sample_id for sample in batch.samples])
         return [
-            torch.tensor([sample.prompt_ids] * len(sample.steps), dtype=torch.float32)
+            torch.tensor([sample.prompt_ids] * len(sample.steps)).float()
+            if self.scores is None
+            else self.scores
             for sample in batch.samples
         ]
+
+
+def pair(ids=(4, 5, 6), status="ok", other_id="a"):
+    """Return a row of `prompts` and one of `generations`."""
+    generation = {"sample_id": other_id, "status": status, "output_ids": [7], "steps": [0]}
+    prompt = {"sample_id": "a", "input_ids": list(ids), "content_mask": [True] * len(ids)}
+    return prompt, generation | {"target_ids": [7]}
 
 
 def scores_of(rows):
@@ -128,6 +65,46 @@ def scores_of(rows):
 
 def expected_scores(chosen):
     return [(s.sample_id, step, list(s.prompt_ids)) for s in chosen for step in s.steps]
+
+
+def test_nan_scores_are_kept_with_their_status(model):
+    scores = torch.tensor([[0.0, float("nan"), 1.0]])
+    (row,) = attribute_block(Recording(scores=scores), model, [pair()])
+    assert row["status"] == "nonfinite_attribution"
+    assert row["raw_scores"][2] == 1.0
+
+
+def test_an_earlier_failure_is_passed_on_and_nothing_is_attributed(model):
+    method, failed = Recording(), pair(status="empty_generation")
+    warm_up(method, model, [failed])
+    (row,) = attribute_block(method, model, [failed])
+    assert (row["step"], row["status"], row["raw_scores"]) == (0, "empty_generation", None)
+    assert method.calls == []
+
+
+CONTEXT = 128
+
+
+@pytest.mark.parametrize(
+    ("given", "width", "message"),
+    [
+        ({}, 2, r"'test_engine': sample a: scores have shape \(1, 2\), expected .*3"),
+        ({"ids": (4, 500, 6)}, 3, r"sample a: token id 500 .* \(allowed: 0 to 96\)"),
+        ({"other_id": "b"}, 3, "do not belong together"),
+        (
+            {"ids": [3] * (CONTEXT + 1)}, CONTEXT + 1,
+            r"'test_engine': sample a: .*129, .*context of model 'llama-gqa', 128; .*s\.max_tokens",
+        ),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_explained_is_named(model, given, width, message):
+    with pytest.raises(BenchmarkError, match=message):
+        attribute_block(Recording(scores=torch.zeros(1, width)), model, [pair(**given)])
+
+
+def test_a_sample_as_long_as_the_context_is_explained(model):
+    (row,) = attribute_block(Recording(), model, [pair(ids=[3] * CONTEXT)])
+    assert row["status"] == "ok"
 
 
 # Time -----------------------------------------------------------------------------------------
@@ -185,12 +162,6 @@ def test_the_device_is_synchronised_before_the_clock_is_read(model, monkeypatch)
     assert events == ["synchronise", "clock", "run", "synchronise", "clock"]
 
 
-def test_nothing_is_warmed_up_without_a_usable_sample(model):
-    method = Recording()
-    warm_up(method, model, [pair(status="empty_generation")])
-    assert method.calls == []
-
-
 # Memory ---------------------------------------------------------------------------------------
 
 
@@ -215,43 +186,29 @@ class Hungry(Recording):
         return super().attribute(model, batch)
 
 
-CPU_ERROR = RuntimeError(
-    "[enforce fail at alloc_cpu.cpp:127] err == 0. DefaultCPUAllocator: can't allocate memory: "
-    "you tried to allocate 1125899906842624 bytes. Error code 12 (Cannot allocate memory)"
-)
-
-
 @pytest.mark.parametrize(
-    ("limit", "error"), [(18, CUDA_ERROR), (36, CPU_ERROR), (40, MemoryError())]
+    ("budget", "limit", "error", "lowered"),
+    [
+        (1024, 18, CUDA_ERROR, 16),
+        (72, 36, CUDA_ERROR, 36),
+        (1024, 40, MemoryError(), 32),
+    ],
 )
-def test_batches_that_do_not_fit_are_halved_without_losing_or_reordering_a_row(model, limit, error):
+def test_a_budget_that_does_not_fit_is_halved_for_good_and_no_row_is_lost_or_reordered(
+    model, caplog, budget, limit, error, lowered
+):
     chosen = [
         *samples(),
         *(replace(sample, sample_id=f"{n}") for n, sample in enumerate(samples())),
     ]
-    method = Hungry(1024, limit, error)
-    rows = attribute_block(method, model, of_samples(chosen))
-    assert scores_of(rows) == expected_scores(chosen)
-    assert method.failures > 0
-    assert method.context.token_budget // 18 * 18 <= limit, "rows of the longest sample"
-
-
-def test_the_lower_budget_is_kept_for_the_next_blocks_and_said(model, caplog):
-    method = Hungry(72, 36)
-    with caplog.at_level("INFO"):
-        for _ in range(3):
-            attribute_block(method, model, of_samples(samples()))
-    assert method.failures == 1
-    assert caplog.messages == ["out of memory; token_budget is lowered to 36"]
-    assert method.calls == [["long", "same"], ["short", "single"]] * 3
-
-
-def test_a_single_sample_lowers_the_budget_of_the_methods_own_batches(model):
-    method = Hungry(1024, 20)
-    (long, *_) = samples()
-    rows = attribute_block(method, model, of_samples([long]))
-    assert scores_of(rows) == expected_scores([long])
-    assert method.context == Context(seed=0, token_budget=32), "one row of 18 tokens fits, not two"
+    method = Hungry(budget, limit, error)
+    caplog.set_level("INFO")
+    assert scores_of(attribute_block(method, model, of_samples(chosen))) == expected_scores(chosen)
+    assert method.context == Context(seed=0, token_budget=lowered)
+    assert caplog.messages[-1] == f"out of memory; token_budget is lowered to {lowered}"
+    method.failures = 0
+    assert scores_of(attribute_block(method, model, of_samples(chosen))) == expected_scores(chosen)
+    assert method.failures == 0, "the lowered budget stays"
 
 
 def test_a_sample_that_does_not_fit_alone_fails_at_every_step_and_the_others_go_on(model, caplog):
@@ -273,72 +230,46 @@ def test_a_sample_that_does_not_fit_alone_fails_at_every_step_and_the_others_go_
     assert "too_long_for_memory; shorten prompts by the option prompts.max_tokens" in first
 
 
-def needed(model, sample, **options):
-    """Peak bytes of a sample alone, as it is and with checkpointed layers."""
-    with Memory() as whole:
-        attribute_block(build("saliency", token_budget=1), model, of_samples([sample]))
-    with Memory() as less, checkpointed_layers(model):
-        attribute_block(build("saliency", token_budget=1), model, of_samples([sample]))
-    return whole.peak, less.peak
-
-
 def test_a_sample_that_fits_with_checkpointed_layers_has_the_same_scores_to_the_bit(caplog):
     deep, _ = twins("llama-gqa", layers=8)
-    long, *others = samples()
-    expected = attribute_block(build("saliency", token_budget=1), deep, of_samples(samples()))
-    whole, less = needed(deep, long)
-    with Memory((whole + less) / 2), caplog.at_level("INFO"):
-        rows = attribute_block(build("saliency", token_budget=1), deep, of_samples(samples()))
-    assert list(map(scores_row, rows)) == list(map(scores_row, expected))
-    said = [message for message in caplog.messages if "computed again" in message]
-    assert said == [
+
+    def rows(count=4):
+        block = of_samples(samples()[:count])
+        return attribute_block(build("saliency", token_budget=1), deep, block)
+
+    expected = rows()
+    with Memory() as whole:
+        rows(1)
+    with Memory() as less, checkpointed_layers(deep):
+        rows(1)
+    with Memory((whole.peak + less.peak) / 2), caplog.at_level("INFO"):
+        found = rows()
+    assert list(map(scores_row, found)) == list(map(scores_row, expected))
+    assert [message for message in caplog.messages if "computed again" in message] == [
         "method 'saliency', model 'llama-gqa': sample long fits: sequences one by one, layers "
         "computed again in backward passes"
     ]
-    with Memory(less * 0.9):
-        rows = attribute_block(build("saliency", token_budget=1), deep, of_samples(samples()))
-    assert [row["status"] for row in rows] == ["too_long_for_memory"] * 2 + ["ok"] * len(others)
-    assert list(map(scores_row, rows[2:])) == list(map(scores_row, expected[2:]))
+    with Memory(less.peak * 0.9):
+        found = rows()
+    assert [row["status"] for row in found] == ["too_long_for_memory"] * 2 + ["ok"] * 3
+    assert list(map(scores_row, found[2:])) == list(map(scores_row, expected[2:]))
 
 
-def test_points_of_a_path_are_taken_one_by_one_before_a_sample_is_given_up(model):
-    """Whatever the option internal_batch_size says."""
-    (long, *_) = samples()
-    chosen = {"steps": 6, "attributed_function": "logit"}
-    expected = attribute_block(
-        build("integrated_gradients", token_budget=1, **chosen), model, of_samples([long])
-    )
+@pytest.mark.parametrize(
+    ("name", "options", "ignored"),
+    [("integrated_gradients", {"steps": 6}, {"internal_batch_size": 6}), ("occlusion", {}, {})],
+)
+def test_inputs_are_read_one_by_one_before_a_sample_is_given_up(model, name, options, ignored):
+    """Whatever `internal_batch_size` says, and though late tokens leave little to read."""
+    block = of_samples(samples()[:1])
     with Memory() as one:
-        attribute_block(
-            build("integrated_gradients", token_budget=1, **chosen), model, of_samples([long])
-        )
+        expected = attribute_block(build(name, token_budget=1, **options), model, block)
+    method = build(name, token_budget=999, **options | ignored)
     with Memory(one.peak * 1.2):
-        method = build("integrated_gradients", token_budget=999, internal_batch_size=6, **chosen)
-        rows = attribute_block(method, model, of_samples([long]))
-    assert [row["status"] for row in rows] == ["ok", "ok"]
-    for row, other in zip(rows, expected, strict=True):
-        assert row["raw_scores"] == pytest.approx(other["raw_scores"], rel=1e-6)
-
-
-def test_tokens_are_occluded_one_by_one_before_a_sample_is_given_up(model):
-    """Late tokens leave little to read, so that a budget of the sample's length holds many."""
-    (long, *_) = samples()
-    expected = attribute_block(build("occlusion", token_budget=999), model, of_samples([long]))
-    with Memory() as one:
-        attribute_block(build("occlusion", token_budget=1), model, of_samples([long]))
-    with Memory(one.peak * 1.1):
-        method = build("occlusion", token_budget=999)
-        rows = attribute_block(method, model, of_samples([long]))
-    assert method.context.token_budget == len(long.read_ids), "of the samples to come"
+        rows = attribute_block(method, model, block)
+    assert method.context.token_budget >= len(samples()[0].read_ids), "of the samples to come"
     for row, other in zip(rows, expected, strict=True):
         assert row["raw_scores"] == pytest.approx(other["raw_scores"], rel=1e-4)
-
-
-def test_any_other_error_of_a_method_is_left_as_it_is(model):
-    method = Hungry(1024, 0, RuntimeError("mat1 and mat2 shapes cannot be multiplied"))
-    with pytest.raises(RuntimeError, match="cannot be multiplied"):
-        attribute_block(method, model, of_samples(samples()))
-    assert method.failures == 1, "it is not tried again"
 
 
 def test_time_of_an_attempt_that_failed_is_not_counted(model, clock):
@@ -353,17 +284,6 @@ def test_time_of_an_attempt_that_failed_is_not_counted(model, clock):
     assert sum(row["seconds"] for row in rows) == pytest.approx(18 * 2 + 6 * 2)
 
 
-def test_a_sample_longer_than_the_context_is_named_with_the_option_to_set(model):
-    ids = list(range(3, 93)) + list(range(3, 42))
-    with pytest.raises(
-        BenchmarkError,
-        match=r"method 'test_engine': sample a: .*129, .*context of model 'llama-gqa', 128; .*"
-        r"prompts\.max_tokens",
-    ):
-        attribute_block(Recording(), model, [pair(ids=ids)])
-    attribute_block(Recording(), model, [pair(ids=ids[:128])])
-
-
 # Script ---------------------------------------------------------------------------------------
 
 
@@ -371,22 +291,17 @@ def test_a_sample_longer_than_the_context_is_named_with_the_option_to_set(model)
 def job(tmp_path):
     """Files of a job, and its command line."""
     twins("llama-gqa", torch.float32)[1].save_pretrained(tmp_path / "model")
-    for kind, rows in zip(
-        ("prompts", "generations"), zip(*of_samples(samples()), strict=True), strict=True
-    ):
-        write_rows(tmp_path / f"{kind}.parquet", kind, rows, {})
+    kinds = ("prompts", "generations", "output", "times")
+    files = {kind: tmp_path / f"{kind}.parquet" for kind in kinds}
+    for kind, rows in zip(kinds[:2], zip(*of_samples(samples()), strict=True), strict=True):
+        write_rows(files[kind], kind, rows, {})
     settings = AttributeJob(
-        model=local_model(),
-        reinitialised_layers=None, masked_model=None, target="label", step_scores=None, scope=None,
-        method="my_method", options={}, seed=1,
-        block_size=2, token_budget=72,
-    )  # fmt: skip
-    return argparse.Namespace(
-        settings=settings.to_json(), prompts=tmp_path / "prompts.parquet",
-        generations=tmp_path / "generations.parquet", model=[tmp_path / "model/config.json"],
-        gpus=None, output=tmp_path / "attributions.parquet",
-        times=tmp_path / "times.parquet",
-    )  # fmt: skip
+        model=local_model(), reinitialised_layers=None, masked_model=None, target="label",
+        step_scores=None, scope=None, method="my_method", options={}, seed=1, block_size=2,
+        token_budget=72,
+    ).to_json()  # fmt: skip
+    model = [tmp_path / "model/config.json"]
+    return argparse.Namespace(**files, settings=settings, model=model, gpus=None)
 
 
 def test_the_file_says_how_much_memory_and_which_budget_it_took(job, monkeypatch):
@@ -462,44 +377,3 @@ def test_the_target_is_explained_and_its_log_probability_is_measured(job):
     assert soft["label"]["h0"] == soft["generated"]["h0"], "of the whole distribution"
     changes = [row["ns_log_probability_changes"] for row in soft.values()]
     assert changes[0] != changes[1]
-
-
-def test_a_sample_too_long_for_memory_is_counted_and_explained_up_to_the_tables(job, monkeypatch):
-    class Small(Hungry):
-        def __init__(self, options, context):
-            super().__init__(context.token_budget, 10)
-
-    monkeypatch.setattr(attribute, "load_method", lambda name: Small)
-    attribute.main(job)
-    prompts, generations, attributions = read_cell(job.prompts, job.generations, job.output)
-    assert [row["status"] for row in attributions["long"]] == ["too_long_for_memory"] * 2
-
-    cell = job.output.parent / "llama" / "mine" / "toy.parquet"
-    cell.parent.mkdir(parents=True)
-    timings = timing_rows(job.times.rename(cell)).set_index("metric")
-    seconds = timings.loc["seconds_per_sample"]
-    assert (seconds["n"], seconds["n_failed"]) == (3, 1)
-    assert seconds["value"] > 0
-
-    model, _ = twins("llama-gqa", torch.float32)
-    settings = EvaluationSettings(pi_grid=(0.2, 0.8), draws=2)
-    rows = []
-    for prompt, generation in zip(prompts, generations, strict=True):
-        steps = evaluations_of_sample(
-            model, prompt, generation, attributions[prompt["sample_id"]], settings, 1
-        )
-        measure_draws(Perturber(model, 100), steps, dict.fromkeys(METRICS, range(2)))
-        rows += [row for step in steps for row in step.rows()]
-    written = cell.parents[2] / "soft" / "dynamic" / "llama" / "mine" / "toy.parquet"
-    write_rows(written, "soft", rows, {})
-    samples, curves, _ = summarise([written], minimum_h0=0.0, clamp="draw")
-    assert {row["n_failed"] for row in curves.to_pylist()} == {1}
-    path = written.with_name("soft_samples.parquet")
-    write_table(path, "soft_samples", samples, {})
-    rows = summary_table("coverage", [coverage([path])]).to_pandas()
-    results = Results(select(rows, metric="identity"), {"mine": "Mine"}, {"toy": "Toy"})
-    *_, note = of_coverage(results)
-    assert note == (
-        "Failed samples, left out of the means: Toy (all methods): 1 too_long_for_memory "
-        "(too_long_for_memory: the sample does not fit into memory, even alone)."
-    )
