@@ -1,0 +1,31 @@
+"""Settings of jobs that fetch the records of a dataset."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from pisoft.config.datasets import FileDataset, TextField
+from pisoft.config.jobs.records import FetchJob
+
+
+def fetch_job(source: Any, **changes: Any) -> FetchJob:
+    """Return settings for texts in the column `text`, without labels, with some changed."""
+    values = {
+        "dataset": "d", "task": "generation", "source": source, "labels": None,
+        "fields": {"text": TextField(column="text")}, "id_column": None, "answer_column": None,
+    }  # fmt: skip
+    return FetchJob(**values | changes)
+
+
+def file_source(path: Path, content: bytes | str, form: str, **more: Any) -> FileDataset:
+    """Write a file and return it as a source of records."""
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return FileDataset(kind="file", path=str(path), format=form, **more)
+
+
+def json_lines(path: Path, records: Iterable[Any], **more: Any) -> FileDataset:
+    """Write records, a line each, and return the file as a source."""
+    return file_source(path, "".join(json.dumps(one) + "\n" for one in records), "jsonl", **more)
