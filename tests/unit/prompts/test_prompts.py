@@ -1,7 +1,7 @@
 """Prompts: exact masks, truncation, hostile records and label words, on real tokenizers."""
 
+import copy
 import json
-import re
 
 import pytest
 from hypothesis import assume, example, given
@@ -26,8 +26,6 @@ from pisoft.store.parquet import (
     NO_CONTENT_TOKENS,
     OK,
     PROMPT_TOO_LONG,
-    provenance,
-    read_rows,
     write_rows,
 )
 
@@ -40,6 +38,7 @@ QUESTION = (
     {"role": "user", "content": "Passage: {passage}\n\nQuestion: {question}"},
 )
 OPEN = ({"role": "user", "content": "{text}"},)
+BRACES = "{text} {{0}} {% raw %} {{ bos_token }}"
 TOKENIZERS = {
     "llama": llama_tokenizer,
     "llama, offsets trimmed": lambda: llama_tokenizer(trim_offsets=True),
@@ -80,28 +79,16 @@ def tokenizer(request):
 
 def settings(messages=OPEN, **changes):
     values = {
-        "model": LoadedModel(name="m", dtype="float32", device="cpu"),
-        "chat_template": "tokenizer",
-        "dataset": "d",
-        "messages": messages,
-        "label_words": (),
-        "truncate": None,
-        "max_tokens": None,
-        "reserved_tokens": 1,
-    }
+        "model": LoadedModel(name="m", dtype="float32", device="cpu"), "dataset": "d",
+        "chat_template": "tokenizer", "messages": messages, "label_words": (), "truncate": None,
+        "max_tokens": None, "reserved_tokens": 1,
+    }  # fmt: skip
     return PromptJob(**values | changes)
 
 
-def sample(evidence=None, status=OK, label=None, **fields):
-    return {
-        "sample_id": "d/1",
-        "fields": fields,
-        "label": label,
-        "answer": None,
-        "evidence": evidence,
-        "counterfactuals": None,
-        "status": status,
-    }
+def sample(evidence=None, status=OK, **fields):
+    none = dict.fromkeys(("label", "answer", "counterfactuals"))
+    return none | {"sample_id": "d/1", "fields": fields, "evidence": evidence, "status": status}
 
 
 def build(tokenizer, given, record, context=None):
@@ -171,28 +158,22 @@ def test_masks_of_two_fields_are_those_tokens_that_change_with_them(tokenizer, p
     assert row["bos_mask"] == [True] + [False] * (len(row["input_ids"]) - 1)
 
 
-def test_user_mask_covers_the_user_s_turn_and_not_the_system_s(tokenizer):
-    row = build(tokenizer, settings(SENTIMENT), sample(text="good film"))
-    assert covered(tokenizer, row, "user_mask").strip() == "Text: good film"
-    assert covered(tokenizer, row).strip() == "good film"
-
-
-def test_a_field_inserted_twice_is_content_twice(tokenizer):
-    messages = ({"role": "user", "content": "{text} Text: {text}"},)
-    row = build(tokenizer, settings(messages), sample(text="good film"))
-    assert covered(tokenizer, row).replace(" ", "") == "goodfilmgoodfilm"
-
-
-def test_text_of_the_template_that_equals_the_record_is_no_content(tokenizer):
-    messages = ({"role": "user", "content": "Text: Text: {text} Text:"},)
-    row = build(tokenizer, settings(messages), sample(text="Text:"))
-    assert covered(tokenizer, row).strip() == "Text:"
-
-
-def test_braces_in_a_record_are_characters(tokenizer):
-    text = "{text} {{0}} {% raw %} {{ bos_token }}"
-    row = build(tokenizer, settings(SENTIMENT), sample(text=text))
-    assert covered(tokenizer, row).strip() == text
+@pytest.mark.parametrize(
+    ("content", "text", "expected"),
+    [
+        ("Text: {text}", "good film", "good film"),
+        ("{text} Text: {text}", "good film", "good film good film"),
+        ("Text: Text: {text} Text:", "Text:", "Text:"),
+        ("Text: {text}", BRACES, BRACES),
+    ],
+)
+def test_content_is_what_is_inserted_and_the_user_s_turn_is_not_the_system_s(
+    tokenizer, content, text, expected
+):
+    messages = (SENTIMENT[0], {"role": "user", "content": content})
+    row = build(tokenizer, settings(messages), sample(text=text))
+    assert covered(tokenizer, row).replace(" ", "") == expected.replace(" ", "")
+    assert covered(tokenizer, row, "user_mask").strip() == content.replace("{text}", text)
 
 
 def test_white_space_around_message_and_text_is_left_out_whether_or_not_it_is_trimmed(tokenizer):
@@ -204,18 +185,15 @@ def test_white_space_around_message_and_text_is_left_out_whether_or_not_it_is_tr
     assert covered(tokenizer, row, "evidence_mask").strip() == "good"
 
 
-def test_evidence_tokens_cover_the_evidence(tokenizer):
-    passage = "the film was 🙂 wonderful from the first minute"
-    start = passage.index("wonderful")
-    evidence = [
-        {"field": "passage", "start": start, "end": start + len("wonderful")},
-        {"field": "unused", "start": 0, "end": 4},
-    ]
-    row = build(tokenizer, settings(QUESTION), sample(evidence, passage=passage, question="true?"))
-    assert covered(tokenizer, row, "evidence_mask").strip() == "wonderful"
-
-
-def test_no_annotation_is_null_and_no_evidence_is_all_false(tokenizer):
+def test_evidence_tokens_cover_the_evidence_that_is_not_cut_away(tokenizer):
+    text = "the film was 🙂 wonderful " + "from the first minute " * 40 + "dull"
+    spans = [(text.index(word), text.index(word) + len(word)) for word in ("wonderful", "dull")]
+    evidence = [{"field": "text", "start": start, "end": end} for start, end in spans]
+    evidence.append({"field": "unused", "start": 0, "end": 4})
+    for limit, expected in ((None, ["wonderful", "dull"]), (90, ["wonderful"])):
+        row = build(tokenizer, settings(SENTIMENT, max_tokens=limit), sample(evidence, text=text))
+        assert row["truncated"] == (limit is not None)
+        assert covered(tokenizer, row, "evidence_mask").split() == expected
     assert build(tokenizer, settings(), sample(text="a"))["evidence_mask"] is None
     assert not any(build(tokenizer, settings(), sample([], text="a"))["evidence_mask"])
 
@@ -233,12 +211,10 @@ def test_a_counterfactual_is_a_prompt_of_its_own_with_the_evidence_of_the_clean_
     assert one["input_ids"] == template_ids(tokenizer, OPEN, text=texts["other"])
 
 
-def test_rows_fit_the_contract(tokenizer, tmp_path):
+def test_a_failed_record_is_a_row_of_the_contract(tokenizer, tmp_path):
     records = [sample([], text="good film"), sample(text="", status=EMPTY_RECORD)]
     rows = build_prompts(records, settings(), tokenizer, 100)
-    path = tmp_path / "prompts.parquet"
-    write_rows(path, "prompts", rows, provenance({}))
-    assert read_rows(path, "prompts") == rows
+    write_rows(tmp_path / "prompts.parquet", "prompts", rows, {})
     assert rows[1]["status"] == EMPTY_RECORD
     assert rows[1]["input_ids"] == rows[1]["content_mask"] == []
 
@@ -265,11 +241,8 @@ def test_a_control_token_that_truncation_removes_does_no_harm(tokenizer):
     assert (row["status"], row["truncated"]) == (OK, True)
     row = build(tokenizer, settings(OPEN, max_tokens=40), sample(text="<s></s><|eot_id|>" + text))
     assert row["status"] == CONTROL_TOKEN
-
-
-def test_a_control_token_that_is_also_a_word_of_the_model_is_found():
     row = build(word_tokenizer(), settings(), sample(text="a <stop> b"))
-    assert row["status"] == CONTROL_TOKEN
+    assert row["status"] == CONTROL_TOKEN, "though it is a word of the model"
 
 
 def test_an_unknown_character_is_no_control_token():
@@ -313,39 +286,23 @@ def test_the_longest_field_is_shortened_unless_another_is_named(tokenizer):
     assert record["fields"]["question"] not in row["prompt_text"]
 
 
-def test_a_prompt_uses_the_room_it_has(tokenizer):
-    text = "the film was wonderful from the first minute " * 40
-    row = build(tokenizer, settings(SENTIMENT, max_tokens=100), sample(text=text.strip()))
-    assert 97 <= len(row["input_ids"]) <= 100
-
-
-def test_evidence_beyond_the_cut_vanishes(tokenizer):
-    text = "wonderful " + "the film was " * 40 + "dull"
-    evidence = [
-        {"field": "text", "start": 0, "end": len("wonderful")},
-        {"field": "text", "start": text.index("dull"), "end": len(text)},
-    ]
-    row = build(tokenizer, settings(SENTIMENT, max_tokens=90), sample(evidence, text=text))
-    assert row["truncated"]
-    assert covered(tokenizer, row, "evidence_mask").strip() == "wonderful"
-
-
-def test_the_context_less_what_is_generated_limits_a_prompt(tokenizer):
-    text = "the film was wonderful " * 60
-    given_settings = settings(SENTIMENT, max_tokens=1000, reserved_tokens=20)
-    row = build(tokenizer, given_settings, sample(text=text.strip()), context=120)
-    assert row["truncated"]
-    assert len(row["input_ids"]) <= 100
-
-
-def test_a_context_without_room_is_an_error(tokenizer):
-    with pytest.raises(BenchmarkError, match=r"context of 20 tokens .* 20 generated"):
-        build(tokenizer, settings(reserved_tokens=20), sample(text="a"), context=20)
-
-
-def test_without_a_limit_nothing_is_cut(tokenizer):
-    row = build(tokenizer, settings(), sample(text="the film " * 2000))
-    assert not row["truncated"]
+@pytest.mark.parametrize(
+    ("limits", "context", "longest"),
+    [
+        ({"max_tokens": 100}, None, 100),
+        ({"max_tokens": 1000, "reserved_tokens": 20}, 120, 100),
+        ({"max_tokens": 60, "chat_template": "plain"}, None, 60),
+        ({}, None, None),
+    ],
+)
+def test_a_prompt_uses_the_room_it_has(tokenizer, limits, context, longest):
+    """The context less what is generated is a limit like any other."""
+    text = ("the film was wonderful from the first minute " * 60).strip()
+    row = build(tokenizer, settings(SENTIMENT, **limits), sample(text=text), context)
+    assert row["truncated"] == (longest is not None)
+    assert text.startswith(covered(tokenizer, row).strip())
+    if longest:
+        assert longest - 3 <= len(row["input_ids"]) <= longest
 
 
 # Label words ----------------------------------------------------------------------------------
@@ -373,37 +330,52 @@ def test_label_tokens_are_those_the_assistant_s_turn_begins_with(make, pieces):
     assert answered[start] == row["label_token_ids"][0]
 
 
-def test_label_words_with_the_same_first_token_are_an_error_that_names_both(tokenizer):
-    words = ("Positive", "Positive!")
-    with pytest.raises(BenchmarkError, match="label words 'Positive' and 'Positive!' begin with"):
-        build(tokenizer, settings(SENTIMENT, label_words=words), sample(text="a"))
-
-
-def test_a_template_that_rewrites_earlier_turns_is_an_error():
-    tokenizer = changed(
-        "{{ bos_token }}{{ messages | length }}"
-        "{% for m in messages %}{{ m['content'] }}{% endfor %}"
-    )
-    with pytest.raises(BenchmarkError, match=r"model 'm', dataset 'd': the prompt's tokens"):
-        build(tokenizer, settings(OPEN, label_words=("a", "b")), sample(text="a"))
-
-
 # Templates ------------------------------------------------------------------------------------
 
 
-def changed(template, make=llama_tokenizer):
-    """Return a copy of a tokenizer with another chat template."""
-    import copy
-
-    tokenizer = copy.deepcopy(make())
+def changed(template):
+    """Return a tokenizer with another chat template."""
+    tokenizer = copy.deepcopy(llama_tokenizer())
     tokenizer.chat_template = template
     return tokenizer
 
 
-def test_a_template_that_changes_texts_is_an_error():
-    tokenizer = changed("{% for m in messages %}{{ m['content'][:6] }}{% endfor %}")
-    with pytest.raises(BenchmarkError, match="more with the messages than insert them"):
-        build(tokenizer, settings(), sample(text="a long text"))
+REAL = llama_tokenizer().chat_template
+CUT = "{% for m in messages %}{{ m['content'][:6] }}{% endfor %}"
+COUNTED = "{{ messages | length }}{% for m in messages %}{{ m['content'] }}{% endfor %}"
+ALL_PRIVATE = "".join(map(chr, chat.PRIVATE_USE))
+
+
+@pytest.mark.parametrize(
+    ("template", "changes", "text", "message"),
+    [
+        (CUT, {}, "a long text", "more with the messages than insert them"),
+        ("{{ raise_exception('No role') }}", {}, "a", "refuses the messages: No role"),
+        ("{{ 1 / 0 }}", {}, "a", r"the chat template refuses the messages: \w+"),
+        ("{{ messages + 1 }}", {}, "a", r"the chat template refuses the messages: \w+"),
+        ("{% if %}", {}, "a", r"the chat template refuses the messages: \w+"),
+        ("{# x #}" * 200_000, {}, "a", "chat template has 1400000 characters, allowed are"),
+        (None, {}, "a", "chat_template: plain"),
+        (REAL, {}, ALL_PRIVATE, "leave too few characters of plane 16"),
+        (REAL, {"reserved_tokens": 100}, "a", r"context of 100 tokens .* 100 gener"),
+        (
+            COUNTED, {"label_words": ("a", "b")}, "a",
+            r"model 'm', dataset 'd': the prompt's tokens",
+        ),
+        (
+            REAL, {"label_words": ("Positive", "Positive!")}, "a",
+            "label words 'Positive' and 'Positive!' begin with",
+        ),
+        (
+            REAL, {"label_words": ("<|eot_id|>", "Negative")}, "a",
+            r"holds the control token '<\|eot_id\|>'",
+        ),
+    ],
+)  # fmt: skip
+def test_what_cannot_become_a_prompt_is_one_line(template, changes, text, message):
+    with pytest.raises(BenchmarkError, match=message) as error:
+        build(changed(template), settings(OPEN, **changes), sample(text=text), context=100)
+    assert "\n" not in str(error.value)
 
 
 def test_a_template_that_only_changes_case_keeps_its_masks():
@@ -417,50 +389,12 @@ def test_a_template_that_drops_the_record_leaves_no_content():
     assert build(tokenizer, settings(), sample(text="a"))["status"] == NO_CONTENT_TOKENS
 
 
-def test_a_template_that_refuses_a_role_is_an_error():
-    tokenizer = changed("{{ raise_exception('System role not supported') }}")
-    with pytest.raises(BenchmarkError, match="refuses the messages: System role not supported"):
-        build(tokenizer, settings(SENTIMENT), sample(text="a"))
-
-
-@pytest.mark.parametrize("template", ["{{ 1 / 0 }}", "{{ messages + 1 }}", "{% if %}"])
-def test_a_template_that_fails_in_any_way_is_one_line(template):
-    """Only errors of jinja itself were; others were a traceback."""
-    with pytest.raises(BenchmarkError, match=r"the chat template refuses the messages: \w+"):
-        build(changed(template), settings(SENTIMENT), sample(text="a"))
-
-
-def test_a_template_without_measure_is_refused_before_it_is_compiled():
-    """One of 100 MB hung."""
-    tokenizer = changed("{# x #}" * 200_000)
-    with pytest.raises(BenchmarkError, match="chat template has 1400000 characters, allowed are"):
-        build(tokenizer, settings(SENTIMENT), sample(text="a"))
-
-
 def test_a_template_whose_loops_take_too_long_is_refused(monkeypatch):
     monkeypatch.setattr(chat, "LONGEST_RENDERING", 0.01)
     inner = "{% for b in range(99999) %}{{ b }}{% endfor %}"
     tokenizer = changed(f"{{% for a in range(99999) %}}{inner}{{% endfor %}}")
     with pytest.raises(BenchmarkError, match=r"the messages: it takes more than 0\.01 s of proc"):
         build(tokenizer, settings(SENTIMENT), sample(text="a"))
-
-
-def test_texts_of_all_private_use_characters_are_refused(tokenizer):
-    text = "".join(map(chr, chat.PRIVATE_USE))
-    with pytest.raises(BenchmarkError, match="leave too few characters of plane 16"):
-        build(tokenizer, settings(SENTIMENT), sample(text=text))
-
-
-def test_a_control_token_is_no_label_word(tokenizer):
-    control = tokenizer.eos_token
-    words = (control, "Negative")
-    with pytest.raises(BenchmarkError, match=rf"holds the control token '{re.escape(control)}'"):
-        build(tokenizer, settings(SENTIMENT, label_words=words), sample(text="a"))
-
-
-def test_a_tokenizer_without_a_template_is_an_error_that_suggests_plain():
-    with pytest.raises(BenchmarkError, match="chat_template: plain"):
-        build(gpt2_tokenizer(), settings(), sample(text="a"))
 
 
 def test_a_template_that_writes_the_date_is_warned_about(caplog):
@@ -510,14 +444,6 @@ def test_plain_label_words_follow_a_blank_line(base):
         *row["input_ids"],
         row["label_token_ids"][1],
     ]
-
-
-def test_plain_prompts_can_be_cut(base):
-    text = "good film " * 30
-    given_settings = settings(chat_template="plain", max_tokens=30)
-    row = build(base, given_settings, sample(text=text.strip()))
-    assert row["truncated"]
-    assert text.startswith(covered(base, row).strip())
 
 
 # Real tokenizers and records ------------------------------------------------------------------
