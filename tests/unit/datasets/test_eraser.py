@@ -5,8 +5,8 @@ import json
 import pytest
 
 from helpers.eraser_dataset import write_eraser
+from helpers.fetch_jobs import fetch_job
 from pisoft.config.datasets import FileDataset, Labels, TextField
-from pisoft.config.jobs.records import FetchJob
 from pisoft.datasets.files import input_files
 from pisoft.datasets.sources import check_columns, fetch
 from pisoft.errors import BenchmarkError
@@ -17,19 +17,12 @@ TOKENS = [token for sentence in SENTENCES for token in sentence.split()]
 
 
 def settings(*paths, **changes):
-    values = {
-        "dataset": "boolq",
-        "task": "classification",
-        "source": FileDataset(kind="file", path=list(map(str, paths)), format="eraser"),
-        "fields": {
-            "passage": TextField(column="passage"),
-            "question": TextField(column="query"),
-        },
-        "labels": Labels(column="classification", words={True: "true", False: "false"}),
-        "id_column": "annotation_id",
-        "answer_column": None,
-    }
-    return FetchJob(**values | changes)
+    source = FileDataset(kind="file", path=list(map(str, paths)), format="eraser")
+    columns = {"passage": "passage", "question": "query"}
+    fields = {name: TextField(column=column) for name, column in columns.items()}
+    labels = Labels(column="classification", words={True: "true", False: "false"})
+    values = {"dataset": "boolq", "task": "classification", "id_column": "annotation_id"}
+    return fetch_job(source, **values | {"fields": fields, "labels": labels} | changes)
 
 
 def read(*paths, **changes):
@@ -45,10 +38,8 @@ def marked(row):
 def test_a_passage_reaches_from_the_first_sentence_with_evidence_to_the_last(tmp_path):
     (row,) = read(write_eraser(tmp_path, {"d1": SENTENCES}, {"d1": [(11, 12), (5, 7), (5, 7)]}))
     assert row["sample_id"] == "boolq/d1"
-    assert row["fields"] == {
-        "passage": "Salt is white and dry . It is sold .",
-        "question": "is it d1",
-    }
+    passage = "Salt is white and dry . It is sold ."
+    assert row["fields"] == {"passage": passage, "question": "is it d1"}
     assert row["label"] == "true"
     assert marked(row) == ["is white", "is"]
     assert {span["field"] for span in row["evidence"]} == {"passage"}
@@ -71,17 +62,11 @@ def test_evidence_covers_its_tokens_in_every_text(start, length, tmp_path):
     assert marked(row) == [" ".join(TOKENS[start:end])] * 2
 
 
-def test_a_blank_that_is_no_space_is_a_token(tmp_path):
-    path = write_eraser(tmp_path, {"d1": ["a \u00a0 b\u2028c ."]}, {"d1": [(2, 3)]})
-    (row,) = read(path)
-    assert marked(row) == ["b\u2028c"]
-
-
 def test_a_question_without_evidence_is_a_row_with_a_status(tmp_path):
-    documents = {"d1": SENTENCES, "d2": SENTENCES}
-    rows = read(write_eraser(tmp_path, documents, {"d1": [(0, 1)], "d2": []}))
-    assert [row["status"] for row in rows] == [OK, EMPTY_RECORD]
-    assert rows[1]["evidence"] == []
+    documents = {"d1": ["a \u00a0 b\u2028c ."], "d2": SENTENCES}  # blanks that are no spaces
+    first, second = read(write_eraser(tmp_path, documents, {"d1": [(2, 3)], "d2": []}))
+    assert (first["status"], marked(first)) == (OK, ["b\u2028c"])
+    assert (second["status"], second["evidence"]) == (EMPTY_RECORD, [])
 
 
 def test_splits_are_read_in_order_and_share_their_documents(tmp_path):
@@ -99,9 +84,12 @@ def test_the_documents_with_evidence_are_inputs_of_the_job_and_no_others(tmp_pat
     assert input_files(settings(path).source) == list(map(str, expected))
 
 
-def test_without_an_id_column_the_id_is_a_hash(tmp_path):
-    (row,) = read(write_eraser(tmp_path, {"d1": SENTENCES}, {"d1": [(0, 1)]}), id_column=None)
-    assert len(row["sample_id"]) == len("boolq/") + 16
+OTHER = [{"docid": "d2", "start_token": 0, "end_token": 1}]
+
+
+def first(**changes):
+    """Return a function that changes the first evidence of a line."""
+    return lambda line: line["evidences"][0][0].update(changes)
 
 
 @pytest.mark.parametrize("check", [fetch, check_columns])
@@ -110,25 +98,14 @@ def test_without_an_id_column_the_id_is_a_hash(tmp_path):
     [
         (lambda line: line.pop("query"), "query: is required and missing"),
         (lambda line: line.update(evidences=[{}]), "evidences.0: must be a list"),
-        (lambda line: line["evidences"][0][0].update(docid="gone"), "docs/gone cannot be read"),
+        (first(docid="gone"), "docs/gone cannot be read"),
+        (first(end_token=99), "docs/d1 has 17 tokens, but evidence from 0 to 99"),
+        (first(end_token=0), "docs/d1 has 17 tokens, but evidence from 0 to 0"),
         (
-            lambda line: line["evidences"][0][0].update(end_token=99),
-            "docs/d1 has 17 tokens, but evidence from 0 to 99",
+            first(start_token=-1),
+            "evidences.0.0.start_token: must be greater than or equal to 0 (got",
         ),
-        (
-            lambda line: line["evidences"][0][0].update(end_token=0),
-            "docs/d1 has 17 tokens, but evidence from 0 to 0",
-        ),
-        (
-            lambda line: line["evidences"][0][0].update(start_token=-1),
-            "evidences.0.0.start_token: must be greater than or equal to 0 (got -1)",
-        ),
-        (
-            lambda line: line["evidences"].append(
-                [{"docid": "d2", "start_token": 0, "end_token": 1}]
-            ),
-            "has evidence in several documents: d1, d2",
-        ),
+        (lambda line: line["evidences"].append(OTHER), "evidence in several documents: d1, d2"),
     ],
 )
 def test_what_is_wrong_is_named_with_file_and_line(check, change, complaint, tmp_path):
