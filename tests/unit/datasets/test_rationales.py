@@ -1,12 +1,11 @@
 """Words with marks as text with evidence: the characters of each run of marked words."""
 
-import json
 import re
 
 import pytest
 
-from pisoft.config.datasets import FileDataset, Rationale
-from pisoft.config.jobs.records import FetchJob
+from helpers.fetch_jobs import fetch_job, json_lines
+from pisoft.config.datasets import FileDataset, Rationale, TextField
 from pisoft.datasets.rationales import with_evidence
 from pisoft.datasets.sources import check_columns, fetch
 from pisoft.errors import BenchmarkError
@@ -56,28 +55,19 @@ def test_what_is_no_rationale_is_refused(tokens, mask, message):
 
 
 def test_rationales_become_evidence_of_fields(tmp_path):
-    path = tmp_path / "records.jsonl"
     lines = [
-        {"q": "is it", "tokens": [" It", "is", "so"], "mask": [0, 1, 1], "label": "True"},
-        {"q": "is he", "tokens": ["No", "he", "is"], "mask": [1, 0, 0], "label": "False"},
+        {"text": [" It", "is", "so"], "mask": [0, 1, 1]},
+        {"text": ["No", "he", "is"], "mask": [1, 0, 0]},
     ]
-    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    source = {"kind": "file", "path": str(path), "format": "jsonl",
-              "rationale": {"words": "tokens", "marks": "mask"}}  # fmt: skip
-    settings = {
-        "dataset": "mine", "task": "classification", "source": source, "id_column": None,
-        "answer_column": None,
-        "fields": {"passage": {"column": "tokens"}, "question": {"column": "q"}},
-        "labels": {"column": "label", "words": {"True": "true", "False": "false"}},
-    }  # fmt: skip
-    rows = fetch(FetchJob.model_validate(settings))
-    assert [row["fields"]["passage"] for row in rows] == ["It is so", "No he is"]
-    found = [[row["fields"][s["field"]][s["start"] : s["end"]] for s in row["evidence"]]
-             for row in rows]  # fmt: skip
-    assert found == [["is so"], ["No"]]
-    source["rationale"]["marks"] = "masks"
+    source = json_lines(tmp_path / "f", lines, rationale=Rationale(words="text", marks="mask"))
+    rows = fetch(fetch_job(source, fields={"passage": TextField(column="text")}))
+    for row, text, marked in zip(rows, ("It is so", "No he is"), ("is so", "No"), strict=True):
+        assert row["fields"] == {"passage": text}
+        (span,) = row["evidence"]
+        assert text[span["start"] : span["end"]] == marked
+    source = source.model_copy(update={"rationale": Rationale(words="text", marks="masks")})
     with pytest.raises(BenchmarkError, match=r"source.rationale.marks: .* no column 'masks'; did"):
-        check_columns(FetchJob.model_validate(settings))
+        check_columns(fetch_job(source))
 
 
 def test_only_formats_that_hold_lists_have_rationales():
