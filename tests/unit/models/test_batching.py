@@ -5,7 +5,7 @@ import weakref
 
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from helpers.limited_memory import Memory
@@ -40,15 +40,6 @@ def test_blocks_of_whole_blocks_are_those_of_all():
 # Memory ---------------------------------------------------------------------------------------
 
 
-@pytest.fixture(autouse=True, scope="module")
-def quick_collection():
-    """Leave what libraries have loaded out of the collections after every failed attempt."""
-    gc.collect()
-    gc.freeze()
-    yield
-    gc.unfreeze()
-
-
 def tokens(item):
     return item[1]
 
@@ -57,23 +48,30 @@ def never(item):
     raise AssertionError(f"{item} is given up")
 
 
-@given(st.lists(st.integers(1, 50), max_size=40), st.integers(1, 2000), st.integers(50, 400))
-@pytest.mark.slow
-def test_every_item_is_worked_on_once_in_order_whatever_the_memory(lengths, budget, memory):
-    items = list(enumerate(lengths))
-    budgets = []
+@settings(max_examples=40)
+@given(st.lists(st.integers(1, 50), max_size=40), st.integers(1, 2000), st.integers(1, 400))
+def test_every_item_is_worked_on_once_in_order_or_given_up_if_it_does_not_fit_alone(
+    lengths, budget, memory
+):
+    items, budgets, given_up, fitted = list(enumerate(lengths)), [], [], []
 
     def work(batch, budget):
         budgets.append(budget)
         if tokens(batch[0]) * len(batch) > memory:
             raise torch.OutOfMemoryError("CUDA out of memory.")
+        fitted.append(list(batch))
         return list(batch)
 
-    done = list(fitted_batches(items, tokens, budget, work, never))
+    def give_up(item):
+        given_up.append(item)
+        return [item]
+
+    done = list(fitted_batches(items, tokens, budget, work, give_up))
     assert [item for batch in done for item in batch] == sorted(items, key=tokens, reverse=True)
-    assert all(tokens(batch[0]) * len(batch) <= memory for batch in done)
+    assert sorted(given_up) == [item for item in items if tokens(item) > memory]
+    assert all(tokens(batch[0]) * len(batch) <= memory for batch in fitted)
     assert budgets == sorted(budgets, reverse=True), "a lower budget stays"
-    if budgets and budgets[-1] == budget:
+    if budgets and budgets[-1] == budget and not given_up:
         assert done == list(token_batches(items, tokens, budget)), "nothing is cut without need"
 
 
@@ -90,59 +88,28 @@ def test_work_that_cuts_a_batch_by_the_budget_is_helped_before_anything_is_given
     assert budgets == [80, 40, 20, 10]
 
 
-@given(st.lists(st.integers(1, 50), max_size=40), st.integers(1, 2000), st.integers(1, 60))
-def test_items_that_do_not_fit_alone_are_given_up_and_no_others(lengths, budget, memory):
-    items = list(enumerate(lengths))
-
-    def work(batch, budget):
-        if tokens(batch[0]) * len(batch) > memory:
-            raise torch.OutOfMemoryError("CUDA out of memory.")
-        return list(batch)
-
-    given_up = []
-
-    def give_up(item):
-        given_up.append(item)
-        return [item]
-
-    done = list(fitted_batches(items, tokens, budget, work, give_up))
-    assert [item for batch in done for item in batch] == sorted(items, key=tokens, reverse=True)
-    assert sorted(given_up) == [item for item in items if tokens(item) > memory]
-
-
-def test_an_item_is_given_up_with_its_memory_free():
+@pytest.mark.parametrize("alone", [True, False])
+def test_the_memory_of_a_failed_attempt_is_freed_before_the_next_and_before_giving_up(alone):
     graphs = []
 
     def work(batch, budget):
-        graph = torch.ones(3, requires_grad=True) * 2
-        graph.loop = [graph]
-        graphs.append(weakref.ref(graph))
-        raise torch.OutOfMemoryError("CUDA out of memory.")
-
-    def give_up(item):
-        return [reference() for reference in graphs]
-
-    assert list(fitted_batches([("a", 1)], tokens, 1, work, give_up)) == [[None]]
-
-
-def test_the_memory_of_a_failed_attempt_is_freed_before_the_next():
-    alive = []
-
-    def work(batch, budget):
-        assert not any(reference() is not None for reference in alive)
+        still_there = [graph() for graph in graphs]
         graph = torch.ones(3, requires_grad=True) * 2
         graph.loop = [graph]  # such as hooks make
-        alive.append(weakref.ref(graph))
-        if len(alive) == 1:
+        graphs.append(weakref.ref(graph))
+        if alone or len(graphs) == 1:
             raise torch.OutOfMemoryError("CUDA out of memory.")
-        return len(batch)
+        return still_there
 
+    def give_up(item):
+        return [graph() for graph in graphs]
+
+    items = [("a", 1)] if alone else [("a", 1), ("b", 1)]
     gc.disable()
     try:
-        assert next(fitted_batches([("a", 1), ("b", 1)], tokens, 2, work, never)) == 1
+        assert next(fitted_batches(items, tokens, len(items), work, give_up)) == [None]
     finally:
         gc.enable()
-    assert len(alive) == 2
 
 
 def test_the_refusal_of_the_cpu_allocator_is_recognised():
