@@ -8,7 +8,7 @@ Shapes: T tokens, H query heads, D head width, d hidden width, V vocabulary.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -150,10 +150,13 @@ def rows(
         ])  # fmt: skip
 
 
-def attention(network: PreTrainedModel, ids: list[int], target: int) -> torch.Tensor:
-    """Return the last layer's attention of the last position, (T,)."""
+def attention(
+    network: PreTrainedModel, ids: list[int], target: int, layers: int | None = 1
+) -> torch.Tensor:
+    """Return the attention of the last position, (T,): the mean over the last layers."""
     maps = observed(network, ids).maps
-    return maps[max(maps)].mean(dim=0)[-1]
+    chosen = sorted(maps)[-(layers or len(maps)) :]
+    return torch.stack([maps[layer].mean(dim=0)[-1] for layer in chosen]).mean(dim=0)
 
 
 def attention_rollout(network: PreTrainedModel, ids: list[int], target: int) -> torch.Tensor:
@@ -164,29 +167,57 @@ def attention_rollout(network: PreTrainedModel, ids: list[int], target: int) -> 
     return product[-1]
 
 
-def grad_ellm(network: PreTrainedModel, ids: list[int], target: int) -> torch.Tensor:
-    """Return paper Eq. 5 over all layers, heads merged, λ loosened, (T,); all is prompt."""
+def grad_ellm(
+    network: PreTrainedModel,
+    ids: list[int],
+    target: int,
+    *,
+    inside: torch.Tensor | None = None,
+    foils: Sequence[int] = (),
+    layers: int | None = None,
+    token_weights: str = "loosened",
+    heads: str = "merged",
+    similarity: str = "dot",
+    relu: str = "layer",
+) -> torch.Tensor:
+    """Return paper Eq. 5, (T,); λ is normalised over the tokens `inside`, (T,)."""
     seen = Seen()
-    embeddings = embedded(network, torch.tensor([ids]))
+    inside = torch.ones(len(ids), dtype=torch.bool) if inside is None else inside
     with torch.enable_grad():
-        logits(network, embeddings, seen=seen)[target].backward()
+        row = logits(network, embedded(network, torch.tensor([ids])), seen=seen)
+        (row[target] - row[list(foils)].sum()).backward()
     total = torch.zeros(len(ids), dtype=torch.float64)
-    for layer, output in seen.outputs.items():
-        visible = seen.maps[layer][0, -1] > 0
-        similarity = torch.einsum("hd,htd->t", seen.queries[layer][:, -1], seen.keys[layer])
-        low, high = similarity[visible].min(), similarity[visible].max()
-        weight = torch.where(visible, (similarity - low) / (high - low), 0)
-        assert output.grad is not None
-        sums = torch.einsum("hd,htd->t", output.grad[0, -1], seen.values[layer])
-        total += (weight * sums).relu()
-    return total
+    for layer in sorted(seen.outputs)[-(layers or len(seen.outputs)) :]:
+        keys, maps = seen.keys[layer], seen.maps[layer][:, -1]
+        products = torch.einsum("hd,htd->ht", seen.queries[layer][:, -1], keys)
+        gradients = seen.outputs[layer].grad
+        assert gradients is not None
+        sums = torch.einsum("hd,htd->ht", gradients[0, -1], seen.values[layer])
+        if similarity == "cosine":
+            squares = keys.square().sum(dim=-1)
+            products = products / (squares.sum(0) if heads == "merged" else squares).sqrt()
+        loosened = token_weights == "loosened"
+        weights = products if loosened else maps
+        if heads == "merged":
+            weights = weights.sum(0, keepdim=True) / (1 if loosened else len(maps))
+            sums = sums.sum(0, keepdim=True)
+        if loosened:
+            visible = maps[0] > 0
+            ranged = weights[:, visible & inside]
+            low, high = ranged.amin(1, keepdim=True), ranged.amax(1, keepdim=True)
+            weights = (weights - low) / (high - low) if ranged.shape[1] > 1 else 1 + 0 * weights
+            weights = torch.where(visible, weights.clip(0, 1), 0)
+        parts = sums * weights
+        total += (parts.relu() if relu == "layer" else parts).sum(0)
+    return total.relu()
 
 
 def grad_ellm_inseq(
-    network: PreTrainedModel, ids: list[int], target: int, layers: int = 1
+    network: PreTrainedModel, ids: list[int], target: int, layers: int | None = 1
 ) -> torch.Tensor:
     """Return the equations of Inseq's repository over the last layers, (T,), token by token."""
     attentions = [part for part in network.modules() if hasattr(part, "q_proj")]
+    attentions = attentions[-(layers or len(attentions)) :]
     parts: dict[tuple[int, str], torch.Tensor] = {}
 
     def keep(index: int, name: str, output: torch.Tensor) -> torch.Tensor:
@@ -198,7 +229,7 @@ def grad_ellm_inseq(
         getattr(attention, f"{name}_proj").register_forward_hook(
             lambda _, __, output, key=(index, name): keep(*key, output)
         )
-        for index, attention in enumerate(attentions[-layers:])
+        for index, attention in enumerate(attentions)
         for name in "qkvo"
     ]
     with torch.enable_grad():
@@ -206,7 +237,7 @@ def grad_ellm_inseq(
     for handle in handles:
         handle.remove()
     total = torch.zeros(len(ids), dtype=torch.float64)
-    for index in range(layers):
+    for index in range(len(attentions)):
         query, keys, values = (parts[index, name][0].detach().double() for name in "qkv")
         weights = parts[index, "o"].grad[0, -1].double()  # type: ignore[index]
         pairs = [(c, c % keys.shape[1]) for c in range(query.shape[1])]
@@ -222,7 +253,16 @@ def grad_ellm_inseq(
     return total
 
 
-def value_zeroing(network: PreTrainedModel, ids: list[int], target: int) -> torch.Tensor:
+def value_zeroing(
+    network: PreTrainedModel,
+    ids: list[int],
+    target: int,
+    *,
+    layers: int | None = None,
+    threshold: float = 1e-5,
+    normalise_layers: bool = True,
+    final_norm: bool = True,
+) -> torch.Tensor:
     """Return shares of cosine distance, mean over layers, (T,): a forward for each value."""
     decoder = network.get_decoder()
     if decoder is network or not isinstance(decoder, PreTrainedModel):
@@ -253,19 +293,19 @@ def value_zeroing(network: PreTrainedModel, ids: list[int], target: int) -> torc
         outputs.clear()
         finals.clear()
         logits(network, embeddings, **options)
-        return [*outputs[:-1], finals[0]]
+        return [*outputs[:-1], finals[0]] if final_norm else outputs.copy()
 
     clean = run()
     shares = []
-    for layer in range(len(clean)):
+    for layer in range(len(clean))[-(layers or len(clean)) :]:
         distances = torch.stack(
             [
                 1 - cosine_similarity(run(zeroed=(layer, token))[layer], clean[layer], dim=0)
                 for token in range(len(ids))
             ]
         )
-        distances[distances < 1e-5] = 0
-        shares.append(distances / distances.sum())
+        distances[distances < threshold] = 0
+        shares.append(distances / (distances.sum() or 1) if normalise_layers else distances)
     for handle in handles:
         handle.remove()
     return torch.stack(shares).mean(dim=0)

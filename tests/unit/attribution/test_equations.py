@@ -1,0 +1,100 @@
+"""Methods against their equations, one input and mostly one token at a time, in float64."""
+
+from dataclasses import replace
+from itertools import product
+
+import pytest
+import torch
+
+from helpers import eager_reference
+from helpers.attributions import attribute, build
+from helpers.quick_cases import each_value_quick
+from helpers.random_models import SHAPES, samples, twins, with_biases
+from pisoft.errors import BenchmarkError
+
+LAST_LAYERS = [{}, {"layers": 2}, {"layers": None}]
+READINGS = {
+    "similarity": ("dot", "cosine"),
+    "normalise_over": ("prompt", "content"),
+    "relu": ("layer", "sum"),
+    "heads": ("merged", "per_head"),
+}
+WEIGHTS = {
+    "layers": (1, 2, None),
+    "token_weights": ("loosened", "original"),
+    "heads": ("merged", "per_head"),
+}
+RAW = {"threshold": 0, "normalise_layers": False, "final_norm": False}
+OPTIONS = {
+    "attention": LAST_LAYERS,
+    "attention_rollout": [{}],
+    "depass": [{}],
+    "flashtrace": [{}],
+    "ifr": [{}],
+    "grad_ellm": [
+        dict(zip(axes, values, strict=True))
+        for axes in (READINGS, WEIGHTS)
+        for values in product(*axes.values())
+    ]
+    + [{"relu": "sum", "token_weights": "original", "heads": heads} for heads in READINGS["heads"]],
+    "grad_ellm_inseq": LAST_LAYERS,
+    "value_zeroing": [
+        {},
+        {"threshold": 0.02},  # a good part of the distances of these models is below
+        {"normalise_layers": False},
+        {"normalise_layers": False, "threshold": 0.02},
+        {"final_norm": False},
+        {"layers": 1},
+        {"layers": 2, "normalise_layers": False},
+        RAW,
+    ],
+}
+CASES = [
+    case for name, options in OPTIONS.items() for case in each_value_quick([name], SHAPES, options)
+]
+
+
+def explained():
+    """Return samples whose content is their second half, one of them again with a contrast.
+
+    Equal tokens would make λ of Grad-ELLM a quotient of rounding errors.
+    """
+    chosen = [one for one in samples() if one.sample_id != "same"]
+    counts = [len(one.prompt_ids) for one in chosen]
+    masks = [[2 * place >= count - 1 for place in range(count)] for count in counts]
+    chosen = [replace(one, content_mask=mask) for one, mask in zip(chosen, masks, strict=True)]
+    return [*chosen, replace(chosen[0], foil_ids=[33, 33])]
+
+
+def by_equations(name, network, sample, row, options):
+    """Return a method's scores of one step."""
+    options = dict(options)
+    ids = [*sample.prompt_ids, *sample.output_ids[: sample.steps[row]]]
+    if name == "grad_ellm":
+        whole = options.pop("normalise_over", "prompt") == "prompt"
+        inside = [True] * len(sample.prompt_ids) if whole else sample.content_mask
+        options["inside"] = torch.tensor([*inside, *[False] * sample.steps[row]])
+        options["foils"] = sample.foil_ids[row : row + 1]
+    method = eager_reference.BY_HAND[name]
+    return method(network, ids, sample.target_ids[row], **options)[: len(sample.prompt_ids)]
+
+
+@pytest.mark.parametrize(("name", "shape", "options"), CASES)
+def test_scores_are_those_of_the_equations(name, shape, options):
+    model = twins(shape)[0]
+    if name in ("depass", "flashtrace", "ifr"):
+        with_biases(model)
+    chosen = explained() if name == "grad_ellm" else samples()
+    found = [attribute(name, model, [one], **options)[0] for one in chosen]
+    model.network.set_attn_implementation(eager_reference.NAME)
+    for sample, scores in zip(chosen, found, strict=True):
+        for row, of_step in enumerate(scores):
+            expected = by_equations(name, model.network, sample, row, options).detach()
+            largest = float(expected.abs().max())
+            torch.testing.assert_close(of_step, expected, rtol=1e-4, atol=max(1e-6 * largest, 1e-7))
+
+
+@pytest.mark.parametrize("name", ["attention", "grad_ellm", "grad_ellm_inseq", "value_zeroing"])
+def test_more_layers_than_the_model_has_are_refused(name):
+    with pytest.raises(BenchmarkError, match=r"layers: 4 is more than the 3 decoder layers"):
+        build(name, layers=4).check(twins("llama-gqa")[0])
