@@ -22,6 +22,7 @@ from transformers import (
 )
 
 from helpers.fixed_inseq import tensor_states_hook
+from helpers.random_models import SMALL
 from helpers.tiny_tokenizers import llama_tokenizer, mistral_tokenizer
 from pisoft.attribution import load_method
 from pisoft.attribution.base import Context
@@ -32,15 +33,10 @@ pytestmark = pytest.mark.slow
 
 TOLERANCE = 1e-4  # of the largest score of a step
 ARGUMENTS = {"integrated_gradients": {"n_steps": 16}}  # of Inseq; the others have none
-METHODS = [
-    "attention",
-    "saliency",
-    "input_x_gradient",
-    "integrated_gradients",
-    "deeplift",
-    "occlusion",
-    "value_zeroing",
-]
+METHODS = (
+    *("attention", "saliency", "input_x_gradient", "integrated_gradients", "deeplift"),
+    *("occlusion", "value_zeroing"),
+)
 AS_AGGREGATED = [("attention", {"layers": None}), ("value_zeroing", {})]  # our options
 ARCHITECTURES = {
     "llama": (LlamaConfig, LlamaForCausalLM, llama_tokenizer),
@@ -70,19 +66,11 @@ def random_network(architecture):
     config_class, model_class, make_tokenizer = ARCHITECTURES[architecture]
     tokenizer = copy.deepcopy(make_tokenizer())
     tokenizer.add_special_tokens({"pad_token": "<|pad|>"})
-    config = config_class(
-        vocab_size=len(tokenizer),
-        hidden_size=32,
-        intermediate_size=48,
-        num_hidden_layers=3,
-        num_attention_heads=4,
-        num_key_value_heads=2,
-        max_position_embeddings=256,
-        pad_token_id=tokenizer.pad_token_id,
-        bos_token_id=tokenizer.bos_token_id,
-        eos_token_id=tokenizer.eos_token_id,
-        attn_implementation="eager",
-    )
+    special = {
+        f"{kind}_token_id": getattr(tokenizer, f"{kind}_token_id") for kind in ("pad", "bos", "eos")
+    }
+    size = {"vocab_size": len(tokenizer), "num_hidden_layers": 3, "max_position_embeddings": 256}
+    config = config_class(**SMALL | size | special, attn_implementation="eager")
     torch.manual_seed(4)
     network = model_class(config).to(torch.float64).eval()
     for parameter in network.parameters():  # sharper than the default, so that attention varies
@@ -148,22 +136,6 @@ def attributed_by_us(network, tokenizer, name, prompt_ids, output_ids, **options
     return method.attribute(model, Batch([sample], model.device))[0].double()
 
 
-def assert_same_scores(network, tokenizer, name):
-    ours = copy.deepcopy(network)
-    prompt_ids, output_ids, sequence = attributed_by_inseq(network, tokenizer, name)
-    expected = prompt_scores(name, sequence, len(prompt_ids))
-    assert_close(attributed_by_us(ours, tokenizer, name, prompt_ids, output_ids), expected)
-
-
-def assert_same_shares(network, tokenizer, name, options):
-    """Compare with what Inseq makes of its output by default, which is divided by its norm."""
-    ours = copy.deepcopy(network)
-    prompt_ids, output_ids, sequence = attributed_by_inseq(network, tokenizer, name)
-    expected = sequence.aggregate().target_attributions[: len(prompt_ids)].T.double()
-    found = attributed_by_us(ours, tokenizer, name, prompt_ids, output_ids, **options)
-    assert_close(*(scores / scores.sum(dim=1, keepdim=True) for scores in (found, expected)))
-
-
 def assert_close(found, expected):
     """Compare scores (steps, prompt)."""
     largest = expected.amax(dim=1)
@@ -172,25 +144,30 @@ def assert_close(found, expected):
     assert error.max() <= TOLERANCE, f"relative error by step: {error.tolist()}"
 
 
-@pytest.mark.parametrize("name", METHODS)
-@pytest.mark.parametrize("architecture", ARCHITECTURES)
-def test_random_models_with_chat_templates(architecture, name):
-    assert_same_scores(*random_network(architecture), name)
+@pytest.fixture(params=[*ARCHITECTURES, *CHAT_FOLDERS])
+def networks(request):
+    """Return a network with a chat template twice, and its tokenizer."""
+    if request.param in ARCHITECTURES:
+        network, tokenizer = random_network(request.param)
+    else:
+        folder = request.getfixturevalue("shared") / "models" / request.param
+        network, tokenizer = real_network(folder)
+    return network, copy.deepcopy(network), tokenizer
 
 
 @pytest.mark.parametrize("name", METHODS)
-@pytest.mark.parametrize("folder", CHAT_FOLDERS)
-def test_trained_chat_models(shared, folder, name):
-    assert_same_scores(*real_network(shared / "models" / folder), name)
+def test_scores_are_those_of_inseq(networks, name):
+    theirs, ours, tokenizer = networks
+    prompt_ids, output_ids, sequence = attributed_by_inseq(theirs, tokenizer, name)
+    expected = prompt_scores(name, sequence, len(prompt_ids))
+    assert_close(attributed_by_us(ours, tokenizer, name, prompt_ids, output_ids), expected)
 
 
 @pytest.mark.parametrize(("name", "options"), AS_AGGREGATED)
-@pytest.mark.parametrize("architecture", ARCHITECTURES)
-def test_all_layers_are_what_inseq_shows_by_default(architecture, name, options):
-    assert_same_shares(*random_network(architecture), name, options)
-
-
-@pytest.mark.parametrize(("name", "options"), AS_AGGREGATED)
-@pytest.mark.parametrize("folder", CHAT_FOLDERS)
-def test_all_layers_of_trained_models_are_what_inseq_shows(shared, folder, name, options):
-    assert_same_shares(*real_network(shared / "models" / folder), name, options)
+def test_shares_of_all_layers_are_what_inseq_shows_by_default(networks, name, options):
+    """There they are divided by their norm."""
+    theirs, ours, tokenizer = networks
+    prompt_ids, output_ids, sequence = attributed_by_inseq(theirs, tokenizer, name)
+    expected = sequence.aggregate().target_attributions[: len(prompt_ids)].T.double()
+    found = attributed_by_us(ours, tokenizer, name, prompt_ids, output_ids, **options)
+    assert_close(*(scores / scores.sum(dim=1, keepdim=True) for scores in (found, expected)))
