@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from helpers.tiny_tokenizers import gpt2_tokenizer, llama_tokenizer, mistral_tokenizer
 from pisoft.prompts.token_texts import NOT_UTF8, token_texts
 
-BYTE_LEVEL = {"llama": llama_tokenizer, "gpt2": gpt2_tokenizer}
-ALL = {**BYTE_LEVEL, "mistral": mistral_tokenizer}
+ALL = {"llama": llama_tokenizer, "gpt2": gpt2_tokenizer, "mistral": mistral_tokenizer}
 ANY = st.text(alphabet="abc ABC.,'\"\n\t<>&éß🙂שע\u0301", min_size=1, max_size=30)
 STRAY = re.compile(rb"<0x([0-9A-F]{2})>|\\x([0-9a-f]{2})")  # no text of these tests looks like it
 
@@ -20,30 +19,8 @@ def tokenizer(request):
     return ALL[request.param]()
 
 
-@pytest.fixture(params=BYTE_LEVEL, scope="module")
-def byte_level(request):
-    return BYTE_LEVEL[request.param]()
-
-
-def joined(texts):
-    return "".join(texts).encode()
-
-
 def encode(tokenizer, text):
     return tokenizer.encode(text, add_special_tokens=False)
-
-
-def test_a_leading_space_belongs_to_its_token(tokenizer):
-    ids = encode(tokenizer, "the film was wonderful")
-    texts = token_texts(tokenizer, ids)
-    assert "".join(texts).lstrip() == "the film was wonderful"
-    assert {" film", " was"} <= set(texts)
-
-
-def test_a_token_says_the_same_wherever_it_stands(tokenizer):
-    (film,) = set(encode(tokenizer, "a film")) - set(encode(tokenizer, "a"))
-    assert token_texts(tokenizer, [film]) == [" film"]
-    assert token_texts(tokenizer, [film, film]) == [" film", " film"]
 
 
 @given(text=ANY)
@@ -51,46 +28,43 @@ def test_the_texts_add_up_to_the_bytes_of_the_text(tokenizer, text):
     ids = encode(tokenizer, text)
     texts = token_texts(tokenizer, ids)
     assert len(texts) == len(ids)
-    said = STRAY.sub(lambda found: bytes.fromhex(found[found.lastindex].decode()), joined(texts))
+    said = STRAY.sub(
+        lambda found: bytes.fromhex(found[found.lastindex].decode()), "".join(texts).encode()
+    )
     assert said in (text.encode(), b" " + text.encode())  # SentencePiece adds it
 
 
-def test_no_tokens_have_no_texts(tokenizer):
-    assert token_texts(tokenizer, []) == []
+def test_a_leading_space_belongs_to_its_token_wherever_it_stands(tokenizer):
+    texts = token_texts(tokenizer, encode(tokenizer, "the film was wonderful"))
+    assert {" film", " was"} <= set(texts)
+    (film,) = set(encode(tokenizer, "a film")) - set(encode(tokenizer, "a"))
+    assert token_texts(tokenizer, [film, film]) == [" film", " film"]
 
 
-def test_parts_of_a_character_are_written_as_bytes(byte_level):
-    ids = encode(byte_level, "🙂")
-    texts = token_texts(byte_level, ids)
-    assert len(ids) > 1
-    assert "".join(texts) == r"\xf0\x9f\x99\x82"
+@pytest.mark.parametrize("name", ["llama", "gpt2"])
+@pytest.mark.parametrize(
+    ("parts", "expected"),
+    [
+        (["🙂"], r"\xf0\x9f\x99\x82"),
+        ([" ", "é"], r" \xc3\xa9"),
+        ([NOT_UTF8], r"\xef\xbf\xbd"),  # of the record, told apart from a stray byte
+    ],
+)
+def test_parts_of_a_character_are_written_as_bytes(name, parts, expected):
+    tokenizer = ALL[name]()
+    ids = [token for part in parts for token in encode(tokenizer, part)]
+    assert "".join(token_texts(tokenizer, ids)) == expected
 
 
-def test_a_whole_character_beside_stray_bytes_is_kept(byte_level):
-    ids = [*encode(byte_level, " "), *encode(byte_level, "é")]
-    assert token_texts(byte_level, ids) == [" ", r"\xc3", r"\xa9"]
-
-
-def test_byte_pieces_are_written_as_their_vocabulary_does():
+def test_byte_pieces_are_written_as_their_vocabulary_does_unless_they_are_whole_characters():
     tokenizer = mistral_tokenizer()
-    ids = encode(tokenizer, "🙂")
-    assert token_texts(tokenizer, ids)[-4:] == ["<0xF0>", "<0x9F>", "<0x99>", "<0x82>"]
-
-
-def test_a_byte_piece_of_a_whole_character_is_that_character():
-    tokenizer = mistral_tokenizer()
+    texts = token_texts(tokenizer, encode(tokenizer, "🙂"))
+    assert texts[-4:] == ["<0xF0>", "<0x9F>", "<0x99>", "<0x82>"]
     newline = tokenizer.convert_tokens_to_ids("<0x0A>")
     assert token_texts(tokenizer, [newline]) == ["\n"]
 
 
-def test_special_tokens_are_named(tokenizer):
-    specials = {
-        tokenizer.eos_token_id: tokenizer.eos_token,
-        tokenizer.bos_token_id: tokenizer.bos_token,
-    }
-    assert token_texts(tokenizer, list(specials)) == list(specials.values())
-
-
-def test_a_replacement_character_of_the_record_is_told_apart_from_a_stray_byte(byte_level):
-    texts = token_texts(byte_level, encode(byte_level, NOT_UTF8))
-    assert "".join(texts) == r"\xef\xbf\xbd"
+def test_special_tokens_are_named_and_no_tokens_have_no_texts(tokenizer):
+    names = [tokenizer.eos_token, tokenizer.bos_token]
+    assert token_texts(tokenizer, tokenizer.convert_tokens_to_ids(names)) == names
+    assert token_texts(tokenizer, []) == []
