@@ -170,36 +170,27 @@ def test_counted_masks_keep_exactly_as_many_tokens_at_every_pi(tokens):
                 assert (~kept).sum() == tokens - kept.sum(), "of NC"
 
 
-@pytest.mark.parametrize("pi", [0.05, 0.5, 0.9])
-def test_counted_masks_keep_each_token_with_its_score(pi):
-    raw = np.linspace(0, 1, 12) ** 3
-    ((scores,), _) = calibrated(raw, (pi,))
-    draws = 4_000
-    source = masks_of("count", 1, "a", 0, (12, 1), GRID, draws)
-    share = np.mean([source.kept(0, draw, scores)[:, 0] for draw in range(draws)], axis=0)
+@pytest.mark.parametrize(
+    ("raw", "pi", "counts"),
+    [
+        *(
+            (np.linspace(0, 1, 12) ** 3, pi, {count})
+            for pi, count in ((0.05, 1), (0.5, 6), (0.9, 11))
+        ),
+        (np.array([0.5]), 0.3, {0, 1}),
+        (np.array([0.0, 0.2, 0.3, 1.0, 0.9, 0.05]), None, {2, 3}),  # 2.45 in all
+    ],
+)
+def test_counted_masks_keep_each_token_with_its_score(raw, pi, counts):
+    """Those of the original metrics (π: None) keep the floor or the ceiling of the sum."""
+    scores = raw if pi is None else calibrated(raw, (pi,))[0][0]
+    assert pi is None or len(raw) > 1 or scores == pytest.approx(pi)
+    draws, index = 4_000, ORIGINAL if pi is None else 0
+    source = masks_of("count", 1, "a", 0, (len(raw), 1), GRID, draws)
+    kept = np.stack([source.kept(index, draw, scores)[:, 0] for draw in range(draws)])
+    assert set(kept.sum(axis=1)) == counts
     errors = np.sqrt(scores * (1 - scores) / draws)
-    assert (np.abs(share - scores) <= 4.5 * errors + 1e-12).all()
-
-
-def test_counted_masks_of_the_original_metrics_keep_the_floor_or_the_ceiling_of_the_sum():
-    scores = np.array([0.0, 0.2, 0.3, 1.0, 0.9, 0.05])  # 2.45 in all
-    draws = 4_000
-    source = masks_of("count", 1, "a", 0, (6, 1), GRID, draws)
-    kept = np.stack([source.kept(ORIGINAL, draw, scores)[:, 0] for draw in range(draws)])
-    assert set(kept.sum(axis=1)) == {2, 3}
-    assert not kept[:, 0].any()
-    assert kept[:, 3].all()
-    errors = np.sqrt(scores * (1 - scores) / draws)
-    assert (np.abs(kept.mean(axis=0) - scores) <= 4.5 * errors).all()
-
-
-def test_a_single_token_is_kept_with_the_probability_pi():
-    scores, _ = calibrated(np.array([0.5]), (0.3,))
-    assert scores == pytest.approx(0.3)
-    draws = 4_000
-    source = masks_of("count", 1, "a", 0, (1, 1), GRID, draws)
-    share = np.mean([source.kept(0, draw, scores[0]) for draw in range(draws)])
-    assert abs(share - 0.3) <= 4.5 * np.sqrt(0.3 * 0.7 / draws)
+    assert (np.abs(kept.mean(axis=0) - scores) <= 4.5 * errors + 1e-12).all()
 
 
 @pytest.mark.parametrize("shift", [0.0, 0.5, 1 - 2**-53])
