@@ -350,16 +350,19 @@ def on_the_hub(monkeypatch, **splits):
             raise ValueError(f'Unknown split "{split}". Should be one of {list(splits)}.')
         return datasets.Dataset.from_list(splits[split])
 
-    made = SimpleNamespace(download_and_prepare=lambda: None, as_dataset=as_dataset)
-    monkeypatch.setattr(datasets, "load_dataset_builder", lambda *names, revision: made)
-    return HubDataset(kind="hub", repository="o/n", split=list(splits))
+    def load_dataset_builder(*names, revision):
+        assert (names, revision) == (("o/n", "c"), "r")
+        return SimpleNamespace(download_and_prepare=lambda: None, as_dataset=as_dataset)
+
+    monkeypatch.setattr(datasets, "load_dataset_builder", load_dataset_builder)
+    return HubDataset(
+        kind="hub", repository="o/n", configuration="c", revision="r", split=list(splits)
+    )
 
 
-def test_splits_of_the_hub_follow_each_other(monkeypatch):
+def test_splits_of_the_hub_follow_each_other(monkeypatch, tmp_path):
     source = on_the_hub(monkeypatch, train=RECORDS, test=RECORDS[:1])
-    first, second, third = fetch(settings(source))
-    assert [first["label"], second["label"], third["label"]] == ["Positive", "Negative", "Positive"]
-    assert third["sample_id"] == first["sample_id"] + "-2"
+    assert fetch(settings(source)) == fetched(tmp_path, *RECORDS, RECORDS[0])
 
 
 def test_splits_that_do_not_go_together_are_named(monkeypatch):

@@ -1,4 +1,4 @@
-"""Loading tokenizers from folders, and datasets of the hub by their configuration and split."""
+"""Loading tokenizers from folders, and the context that a configuration states."""
 
 import json
 
@@ -6,9 +6,6 @@ import pytest
 
 from helpers.loaded_models import local_model
 from helpers.tiny_tokenizers import llama_tokenizer
-from pisoft.config.datasets import HubDataset, TextField
-from pisoft.config.jobs.records import FetchJob
-from pisoft.datasets.sources import fetch
 from pisoft.errors import BenchmarkError
 from pisoft.models.tokenizer import load_tokenizer, model_context
 
@@ -54,43 +51,3 @@ def test_real_tokenizers_load(name, shared):
     folder = shared / "models" / name
     assert load_tokenizer(local_model(), folder).is_fast
     assert model_context(local_model(), folder) == (512 if name == "stories-260k" else 1024)
-
-
-def test_a_hub_dataset_is_read_with_its_configuration_split_and_revision(monkeypatch):
-    import datasets
-
-    class Builder:
-        hash = "0" * 40
-
-        def download_and_prepare(self):
-            asked["prepared"] = True
-
-        def as_dataset(self, split):
-            asked["split"] = split
-            return datasets.Dataset.from_list([{"text": " good film "}, {"text": ""}])
-
-    def load_dataset_builder(*arguments, **options):
-        asked.update(arguments=arguments, options=options)
-        return Builder()
-
-    asked = {}
-    monkeypatch.setattr(datasets, "load_dataset_builder", load_dataset_builder)
-    source = HubDataset(kind="hub", repository="o/n", configuration="c", split="test", revision="r")
-    rows = fetch(
-        FetchJob(
-            dataset="d",
-            task="generation",
-            source=source,
-            fields={"text": TextField(column="text")},
-            labels=None,
-            id_column=None,
-            answer_column=None,
-        ),
-    )
-    assert asked == {
-        "arguments": ("o/n", "c"),
-        "options": {"revision": "r"},
-        "prepared": True,
-        "split": "test",
-    }
-    assert [row["status"] for row in rows] == ["ok", "empty_record"]
