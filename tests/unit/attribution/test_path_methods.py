@@ -3,22 +3,18 @@
 import copy
 from dataclasses import replace
 
-import numpy as np
 import pytest
 import torch
 from captum.attr import DeepLift, IntegratedGradients
 from captum.attr._core.deep_lift import SUPPORTED_NON_LINEAR
 
 from helpers.attributions import attribute, build
-from helpers.families import network
 from helpers.quick_cases import each_value_quick
 from helpers.random_models import EAGER, SHAPES, VOCABULARY, samples, twins
 from helpers.tiny_tokenizers import numbered_tokenizer
 from pisoft.attribution.deeplift import RESCALED
 from pisoft.errors import BenchmarkError
-from pisoft.models.attention import ATTENTION_NAME
-from pisoft.models.gradients import embedding_gradients
-from pisoft.models.model import Batch, LanguageModel
+from pisoft.models.model import LanguageModel
 from pisoft.seeds import keyed_generator
 
 FOIL = 33
@@ -51,17 +47,6 @@ def explained(plain, function="probability"):
 def contrasted():
     """Return the samples, each step contrasted with one token."""
     return [replace(one, foil_ids=[FOIL] * len(one.steps)) for one in samples()]
-
-
-def test_the_gradient_of_a_contrast_is_the_difference_of_two_gradients():
-    model = LanguageModel(network("GPT-2", ATTENTION_NAME), "float64, norms as well")
-    foils = [replace(one, target_ids=one.foil_ids, foil_ids=()) for one in contrasted()]
-    of_contrast, of_target, of_foil = (
-        list(embedding_gradients(model, Batch(chosen, model.device), "logit"))
-        for chosen in (contrasted(), samples(), foils)
-    )
-    for contrast, target, foil in zip(of_contrast, of_target, of_foil, strict=True):
-        torch.testing.assert_close(contrast, target - foil, rtol=1e-10, atol=1e-12)
 
 
 @pytest.mark.parametrize("function", ["probability", "logit", "contrast"])
@@ -118,29 +103,6 @@ def test_a_path_in_float32_is_that_of_a_float32_model_whatever_the_weights(shape
     assert all(torch.equal(*pair) for pair in zip(before, after, strict=True))
 
 
-def test_the_integral_is_complete():
-    """Signed contributions add up to the difference of the two ends; norms are checked above."""
-    from pisoft.models.baselines import baseline_embeddings
-    from pisoft.models.gradients import path_gradients
-
-    model = twins("llama-gqa")[0]
-    batch = Batch(samples()[1:2], model.device)
-    nodes, weights = np.polynomial.legendre.leggauss(400)
-    baseline = baseline_embeddings(model, batch.input_ids, "reference")
-    fractions, weights = (torch.from_numpy(v)[None] for v in ((nodes + 1) / 2, weights / 2))
-    (integral,) = path_gradients(model, batch, "probability", baseline, fractions, weights, 50)
-    x = model.embed(batch.input_ids)
-    ends = [
-        model.logits_at(model.hidden_states(end), batch.positions).softmax(-1)[
-            0, 0, batch.targets.ids[0, 0, 0]
-        ]
-        for end in (x, baseline)
-    ]
-    torch.testing.assert_close(
-        ((x - baseline) * integral).sum(), ends[0] - ends[1], rtol=1e-6, atol=1e-9
-    )
-
-
 @pytest.mark.parametrize("shape", SHAPES)
 def test_deeplift_is_what_captum_computes(shape):
     model, plain = twins(shape)
@@ -194,19 +156,3 @@ def test_gradient_shap_is_the_mean_over_its_random_points(shape):
             total += torch.autograd.grad(probability(inside[None]).sum(), inside)[0] / 3
         expected = ((x - baseline) * total).norm(dim=-1)[:prompt]
         torch.testing.assert_close(found[index][row], expected, **EAGER)
-
-
-@pytest.mark.parametrize("shape", SHAPES)
-def test_rollout_is_the_product_of_all_layers(shape):
-    model, plain = twins(shape)
-    found = attribute("attention_rollout", model, samples())
-    for index, sample in enumerate(samples()):
-        for row, step in enumerate(sample.steps):
-            ids = torch.tensor([[*sample.prompt_ids, *sample.output_ids[:step]]])
-            maps = plain(input_ids=ids, output_attentions=True).attentions
-            identity = torch.eye(ids.shape[1], dtype=torch.float64)
-            product = identity
-            for layer in maps:
-                product = (layer[0].mean(dim=0).double() + identity) / 2 @ product
-            expected = product[-1, : len(sample.prompt_ids)].detach()
-            torch.testing.assert_close(found[index][row], expected, **EAGER)
