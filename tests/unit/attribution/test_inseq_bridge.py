@@ -67,44 +67,21 @@ def test_scores_are_our_own_for_every_generated_token(load, shape, options):
         assert found[5:].isnan().all()
 
 
-def test_every_text_of_a_list_has_its_own_prompt_length(load):
+def test_every_text_of_a_list_has_its_own_prompt_and_is_shown_and_read_back(load, inseq, tmp_path):
     model, plain = twins("llama-gqa")
     prompts = [PROMPT, [7, 12, 40]]
-    found = load(plain).attribute(
-        [text(prompt) for prompt in prompts],
-        [text([*prompt, *ANSWER]) for prompt in prompts],
-        show_progress=False,
-    )
-    for prompt, sequence in zip(prompts, found.sequence_attributions, strict=True):
-        torch.testing.assert_close(
-            sequence.target_attributions[: len(prompt)].T,
-            ours(model, prompt, ANSWER).float(),
-            rtol=1e-6,
-            atol=0,
-        )
-
-
-def test_results_can_be_shown_and_read_back_from_disk(load, inseq, tmp_path):
-    out = load(twins("llama-gqa")[1]).attribute(
-        text(PROMPT), text([*PROMPT, *ANSWER]), show_progress=False
-    )
-    html = out.aggregate().show(display=False, return_html=True)
-    assert "w30" in html
-    out.save(tmp_path / "scores.json")
+    whole = [text([*prompt, *ANSWER]) for prompt in prompts]
+    found = load(plain).attribute([*map(text, prompts)], whole, show_progress=False)
+    found.save(tmp_path / "scores.json")
     read = inseq.FeatureAttributionOutput.load(tmp_path / "scores.json")
-    torch.testing.assert_close(
-        read.sequence_attributions[0].target_attributions,
-        out.sequence_attributions[0].target_attributions,
-        equal_nan=True,
-    )
-
-
-def test_the_users_model_stays_as_it_was(load):
-    plain = twins("llama-gqa")[1]
-    attribute(load(plain), PROMPT, ANSWER)
+    for output in (found, read):
+        for prompt, sequence in zip(prompts, output.sequence_attributions, strict=True):
+            scores = sequence.target_attributions[: len(prompt)].T
+            expected = ours(model, prompt, ANSWER).float()
+            torch.testing.assert_close(scores, expected, rtol=1e-6, atol=0)
+    assert "w30" in found.aggregate().show(display=False, return_html=True)
     assert plain.config._attn_implementation == "eager"
-    assert all(parameter.requires_grad for parameter in plain.parameters())
-    assert all(parameter.grad is None for parameter in plain.parameters())
+    assert all(p.requires_grad and p.grad is None for p in plain.parameters())
 
 
 def test_wrong_options_are_named(load):
