@@ -4,7 +4,6 @@ import pytest
 import torch
 
 from helpers.random_models import SHAPES, twins
-from pisoft.models.attention import AttentionRecorder
 from pisoft.models.model import LanguageModel
 
 IDS = torch.tensor([[1, 5, 9, 33, 7, 60], [1, 44, 44, 2, 80, 3]])
@@ -39,22 +38,6 @@ def test_the_last_feed_forward_block_sees_the_chosen_positions_only(shape):
     assert max(seen) == POSITIONS.shape[1]
 
 
-@pytest.mark.parametrize("shape", SHAPES)
-def test_prefix_and_probe_are_passed_on(shape):
-    model = twins(shape)[0]
-    embeddings = model.embed(IDS[:1])
-    recorder = AttentionRecorder(layers=range(model.layers))
-    found = model.next_token_logits(
-        embeddings[:, 2:],
-        torch.tensor([[3]]),
-        prefix=model.read_prefix(embeddings[:, :2]),
-        probe=recorder,
-    )
-    whole = model.logits(model.hidden_states(embeddings))[:, 5:]
-    torch.testing.assert_close(found, whole, rtol=1e-10, atol=1e-12)
-    assert set(recorder.inputs) == set(range(model.layers))
-
-
 def test_other_layers_are_run_whole():
     """A model whose last layer does more than ours know must not be cut short."""
     network = twins("llama-gqa")[0].network
@@ -63,11 +46,3 @@ def test_other_layers_are_run_whole():
     found = model.next_token_logits(model.embed(IDS), POSITIONS)
     whole = model.logits_at(model.hidden_states(model.embed(IDS)), POSITIONS)
     torch.testing.assert_close(found, whole)
-
-
-def test_hooks_are_gone_afterwards_also_on_error():
-    model = twins("llama-gqa")[0]
-    before = model.hidden_states(model.embed(IDS))
-    with pytest.raises(IndexError):
-        model.next_token_logits(model.embed(IDS), torch.tensor([[99]] * 2))
-    assert torch.equal(model.hidden_states(model.embed(IDS)), before)
