@@ -4,28 +4,25 @@ import numpy as np
 import pytest
 import torch
 
-from helpers.attributions import build
 from helpers.eager_reference import NAME, EagerModel, logits, observed
 from helpers.evaluations import masks_of
+from helpers.explained_rows import of_samples
 from helpers.families import network
-from helpers.quick_cases import one_quick
 from helpers.random_models import VOCABULARY
+from helpers.stages import STAGES, assert_same, sorted_rows
 from helpers.tiny_tokenizers import numbered_tokenizer
-from pisoft.attribution.engine import attribute_block
-from pisoft.config.evaluation import RankingSettings
 from pisoft.faithfulness.perturbation import PerturbationTarget, Perturber
-from pisoft.faithfulness.ranking import RankingEvaluator
 from pisoft.models.attention import ATTENTION_NAME
-from pisoft.models.generation import classify, continue_greedily
-from pisoft.models.model import Batch, ExplainedSample, LanguageModel
+from pisoft.models.generation import continue_greedily
+from pisoft.models.model import ExplainedSample, LanguageModel
 
 FAMILY = "Phi 3, 4 128k"
 ORIGINAL = 16  # tokens, from which on all embeddings of positions change
 IDS = np.random.default_rng(0).integers(3, VOCABULARY, 40).tolist()
 LENGTHS = (10, 30, 16, 14, 17, 20)
-LABELS = {"label": None, "label_words": ["Yes", "No"], "label_token_ids": [50, 60]}
 PERTURBABLE = np.array([2, 3, 5, 8])
 MASKS = np.array([[0, 1, 0, 1], [1, 0, 0, 0], [0, 0, 0, 0], [1, 1, 1, 0]], dtype=bool)
+METHODS = ("saliency", "integrated_gradients", "occlusion", "reagent")
 
 
 @pytest.fixture(scope="module")
@@ -40,21 +37,32 @@ def models():
     return model, plain
 
 
-def prompts(lengths=LENGTHS):
-    inside = np.isin(np.arange(len(IDS)), PERTURBABLE).tolist()
-    return [
-        {
-            **LABELS,
-            "sample_id": str(n),
-            "input_ids": IDS[:n],
-            **dict.fromkeys(("content_mask", "user_mask", "bos_mask"), inside[:n]),
-        }
-        for n in lengths
-    ]
+def block(steps):
+    """Return a row of `prompts` and one of `generations` for each length."""
+    outputs = IDS[-5:]
+    targets = [outputs[step] for step in steps]
+    return of_samples(ExplainedSample(str(n), IDS[:n], outputs, steps, targets) for n in LENGTHS)
 
 
-def next_token(plain, ids, allowed=slice(None)):
-    return int(plain(torch.tensor([ids])).logits[0, -1][allowed].argmax())
+@pytest.mark.parametrize(
+    ("stage", "steps"),
+    [
+        *(
+            (name, [0])
+            for name in ("classification", "ranking that removes", "ranking that zeroes")
+        ),
+        *((f"attribution by {name}", [0, 2, 4]) for name in METHODS),
+    ],
+)
+def test_rows_are_those_of_inputs_read_alone(models, stage, steps):
+    model, plain = models
+    eager = EagerModel(plain, FAMILY, model._load_tokenizer)
+
+    def one_by_one(given, steps, budget):
+        return [row for step in steps for row in STAGES[stage](given, block([step]), budget)]
+
+    expected = sorted_rows(one_by_one, eager, steps, 1)
+    assert_same(sorted_rows(STAGES[stage], model, block(steps), 200), expected)
 
 
 @torch.no_grad()
@@ -75,76 +83,17 @@ def test_distances_are_those_of_inputs_read_alone(models, protocol):
             assert distance == pytest.approx((1 - overlap) ** 0.5, abs=1e-5)
 
 
-@pytest.mark.parametrize(
-    "name", one_quick(["saliency", "integrated_gradients", "occlusion", "reagent"])
-)
-def test_scores_of_a_step_are_those_of_its_input_read_alone(models, name):
-    model, plain = models
-    eager = EagerModel(plain, FAMILY, model._load_tokenizer)
-    steps, outputs = [0, 2, 4], IDS[-5:]
-    generations = [
-        {"sample_id": str(n), "output_ids": outputs, "steps": steps, "status": "ok",
-         "target_ids": [outputs[step] for step in steps]}
-        for n in LENGTHS
-    ]  # fmt: skip
-    method, expected = build(name, token_budget=100), build(name, token_budget=1)
-    rows = iter(attribute_block(method, model, list(zip(prompts(), generations, strict=True))))
-    for prompt in prompts():
-        for step in steps:
-            ids, target = prompt["input_ids"], outputs[step]
-            sample = ExplainedSample(prompt["sample_id"], ids, outputs, [step], [target])
-            (scores,) = expected.attribute(eager, Batch([sample], eager.device))
-            row = next(rows)
-            assert (row["sample_id"], row["step"]) == (sample.sample_id, step)
-            assert row["raw_scores"] == pytest.approx(scores[0].tolist(), rel=1e-4, abs=1e-6)
-
-
 @torch.no_grad()
-def test_answers_are_those_of_prompts_read_alone(models):
+def test_continuations_are_those_of_prompts_read_alone(models):
     model, plain = models
-    given = prompts([*range(8, 24)] * 2)
-    for number, prompt in enumerate(given):
-        ids = np.random.default_rng(number).integers(3, VOCABULARY, len(prompt["input_ids"]))
-        prompt |= {"sample_id": str(number), "input_ids": ids.tolist()}
-    continued = {row["sample_id"]: row for row in continue_greedily(model, given, 200, 6, 2)}
-    classified = {row["sample_id"]: row for row in classify(model, given, 200)}
-    for prompt in given:
-        ids = prompt["input_ids"]
-        choice = next_token(plain, ids, LABELS["label_token_ids"])
-        assert classified[prompt["sample_id"]]["predicted_label"] == LABELS["label_words"][choice]
-        for token in continued[prompt["sample_id"]]["output_ids"]:
-            assert token == next_token(plain, ids)
-            ids = [*ids, token]
-
-
-@torch.no_grad()
-@pytest.mark.parametrize("operator", ["remove", "zero"])
-def test_flips_are_those_of_inputs_read_alone(models, operator):
-    model, plain = models
-    settings = RankingSettings(operator=operator, steps=4, flip_of="first_token")
-    evaluator = RankingEvaluator(model, settings, "content", seed=1, token_budget=500)
-    block = [
-        (
-            prompt,
-            {"greedy_token_id": next_token(plain, prompt["input_ids"])},
-            {"raw_scores": np.arange(len(prompt["input_ids"]))[::-1], "status": "ok"},
-        )
-        for prompt in prompts(range(12, 24))
+    prompts = [
+        {"sample_id": str(seed), "input_ids": ids.tolist(), "label": None}
+        for seed, length in enumerate([*range(8, 24)] * 2)
+        for ids in [np.random.default_rng(seed).integers(3, VOCABULARY, length)]
     ]
-    rows = iter(evaluator.evaluate_block(block))
-    table = plain.get_input_embeddings()
-    for prompt, answer, _ in block:
-        for gone in (
-            [PERTURBABLE[:count] for count in (1, 2, 3, 4)],
-            [PERTURBABLE[count:] for count in (1, 2, 3, 4)],
-        ):
-            flips = []
-            for positions in gone:
-                kept = ~np.isin(np.arange(len(prompt["input_ids"])), positions)
-                inputs = table(torch.tensor([prompt["input_ids"]]))
-                if operator == "zero":
-                    inputs = inputs * torch.from_numpy(kept)[:, None]
-                else:
-                    inputs = inputs[:, kept]
-                flips.append(int(logits(plain, inputs).argmax()) != answer["greedy_token_id"])
-            assert next(rows)["flips"] == flips
+    continued = {row["sample_id"]: row for row in continue_greedily(model, prompts, 200, 6, 2)}
+    for prompt in prompts:
+        ids = prompt["input_ids"]
+        for token in continued[prompt["sample_id"]]["output_ids"]:
+            assert token == int(plain(torch.tensor([ids])).logits[0, -1].argmax())
+            ids = [*ids, token]
