@@ -81,32 +81,21 @@ def check_proposals(tokenizer, ids, candidates, probabilities):
     return replaced
 
 
-def test_proposals_are_single_other_tokens_of_the_explained_model(masked, tokenizer):
-    ids = prompt(tokenizer)
-    replaced = check_proposals(tokenizer, ids, *replacements(masked, tokenizer, ids, 4, 512))
-    for token, was in zip(ids, replaced, strict=True):
-        special = tokenizer.convert_ids_to_tokens(token) in SPECIALS
-        assert was == (not special and "\ufffd" not in text_of(tokenizer, [token]))
-
-
-def test_special_tokens_and_parts_of_characters_are_not_replaced(masked, tokenizer):
-    emoji = tokenizer("x\U0001f600", add_special_tokens=False)["input_ids"][-4:]
-    template = [tokenizer.bos_token_id, tokenizer.eos_token_id]
-    candidates, probabilities = replacements(masked, tokenizer, [*template, *emoji], 3, 512)
-    assert candidates.tolist() == [[token] * 3 for token in [*template, *emoji]]
-    assert probabilities.eq(1 / 3).all()
-
-
-def test_tokens_with_a_space_are_replaced_by_tokens_with_a_space_and_others_by_others(
+def test_proposals_are_single_other_tokens_with_a_space_exactly_if_the_token_has_one(
     masked, tokenizer
 ):
+    """Special tokens and parts of characters are not replaced."""
     ids = prompt(tokenizer)
-    candidates, _ = replacements(masked, tokenizer, ids, 4, 512)
+    candidates, probabilities = replacements(masked, tokenizer, ids, 4, 512)
+    replaced = check_proposals(tokenizer, ids, candidates, probabilities)
     forms = set()
-    for token, row in zip(ids, candidates.tolist(), strict=True):
+    for token, was, row, shares in zip(ids, replaced, candidates, probabilities, strict=True):
+        special = tokenizer.convert_ids_to_tokens(token) in SPECIALS
+        assert was == (not special and "\ufffd" not in text_of(tokenizer, [token]))
+        assert was or shares.eq(1 / 4).all()
         spaced = text_of(tokenizer, [token]).startswith(" ")
+        assert {text_of(tokenizer, [other]).startswith(" ") for other in row.tolist()} == {spaced}
         forms.add(spaced)
-        assert {text_of(tokenizer, [other]).startswith(" ") for other in row} == {spaced}
     assert forms == {True, False}
 
 
@@ -160,22 +149,22 @@ def test_the_explained_model_s_specials_are_not_shown_to_the_masked_model(masked
     torch.testing.assert_close(inside[1][1:-1], bare[1])
 
 
-def test_a_mask_token_written_in_a_record_is_no_second_place_to_fill(masked):
-    tokenizer = llama_tokenizer()
-    ids = tokenizer("the <mask> film was dull", add_special_tokens=False)["input_ids"]
+@pytest.mark.parametrize("text", ["film", "the <mask> film was dull"])
+def test_neither_an_empty_context_nor_a_mask_token_in_a_record_is_a_problem(
+    masked, tokenizer, text
+):
+    ids = tokenizer(text, add_special_tokens=False)["input_ids"]
+    ids = ids[-1:] if text == "film" else ids
     check_proposals(tokenizer, ids, *replacements(masked, tokenizer, ids, 4, 512))
 
 
-def test_results_are_the_same_again_and_in_batches_of_any_size(masked, tokenizer):
+@pytest.mark.parametrize("budget", [1, 100_000])
+def test_results_are_the_same_in_batches_of_any_size(masked, tokenizer, budget):
     ids = prompt(tokenizer)
     candidates, probabilities = replacements(masked, tokenizer, ids, 4, 512)
-    again = replacements(masked, tokenizer, ids, 4, 512)
-    assert torch.equal(candidates, again[0])
-    assert torch.equal(probabilities, again[1])
-    for budget in (1, 100000):
-        other = replacements(masked, tokenizer, ids, 4, budget)
-        assert torch.equal(candidates, other[0])
-        torch.testing.assert_close(probabilities, other[1], rtol=1e-4, atol=1e-6)
+    other = replacements(masked, tokenizer, ids, 4, budget)
+    assert torch.equal(candidates, other[0])
+    torch.testing.assert_close(probabilities, other[1], rtol=1e-4, atol=1e-6)
 
 
 @pytest.mark.parametrize("make", [roberta, bert])
@@ -219,11 +208,6 @@ def test_a_window_shows_what_stands_around_its_token(tokenizer):
         assert "".join(texts[place.position + 1 :]).startswith(after)
         assert left or place.position == 0
         assert right or place.position == len(ids) - 1
-
-
-def test_an_empty_text_around_a_token_is_no_problem(masked, tokenizer):
-    ids = tokenizer("film", add_special_tokens=False)["input_ids"][-1:]
-    check_proposals(tokenizer, ids, *replacements(masked, tokenizer, ids, 4, 512))
 
 
 def test_the_common_vocabulary_is_found_once_per_tokenizer(masked, monkeypatch):
@@ -309,46 +293,41 @@ def test_the_settings_can_keep_it_on_the_cpu(folder):
     assert load_masked_model(local_model(device="cpu"), folder, meta).network.device == CPU
     half = load_masked_model(local_model(dtype="bfloat16"), folder, CPU)
     assert next(half.network.parameters()).dtype == torch.bfloat16
-    tokenizer = llama_tokenizer()
-    check_proposals(
-        tokenizer,
-        prompt(tokenizer),
-        *replacements(half, tokenizer, prompt(tokenizer), 4, 512),
-    )
+    ids = prompt(tokenizer := llama_tokenizer())
+    check_proposals(tokenizer, ids, *replacements(half, tokenizer, ids, 4, 512))
 
 
-def test_folders_that_hold_no_masked_model_are_named(folder, tmp_path):
-    with pytest.raises(BenchmarkError, match="model 'toy': no such folder"):
-        load_masked_model(local_model(), tmp_path / "absent", CPU)
-    with pytest.raises(BenchmarkError, match="model 'toy': cannot be loaded from"):
-        load_masked_model(local_model(), tmp_path, CPU)
-    shutil.copytree(folder, tmp_path / "broken")
-    (tmp_path / "broken/model.safetensors").write_bytes(b"broken")
-    with pytest.raises(BenchmarkError, match="model 'toy': cannot be loaded from"):
-        load_masked_model(local_model(), tmp_path / "broken", CPU)
+def emptied(folder):
+    shutil.rmtree(folder)
+    folder.mkdir()
 
 
-def test_pickled_weights_are_refused(folder, tmp_path):
-    shutil.copytree(folder, tmp_path / "pickled")
-    (tmp_path / "pickled/model.safetensors").unlink()
-    torch.save({}, tmp_path / "pickled/pytorch_model.bin")
-    with pytest.raises(BenchmarkError, match="safetensors"):
-        load_masked_model(local_model(), tmp_path / "pickled", CPU)
+def pickled(folder):
+    (folder / "model.safetensors").unlink()
+    torch.save({}, folder / "pytorch_model.bin")
 
 
-def test_a_model_without_a_mask_token_is_refused(folder, tmp_path):
-    shutil.copytree(folder, tmp_path / "maskless")
-    llama_tokenizer().save_pretrained(tmp_path / "maskless")
-    with pytest.raises(BenchmarkError, match="model 'toy': its tokenizer has no mask token"):
-        load_masked_model(local_model(), tmp_path / "maskless", CPU)
+def headless(folder):
+    config = roberta().network.config
+    RobertaModel(config, add_pooling_layer=False).save_pretrained(folder)
 
 
-def test_a_head_that_was_never_trained_is_refused_and_not_drawn_at_random(folder, tmp_path):
-    shutil.copytree(folder, tmp_path / "headless")
-    network = RobertaModel(roberta().network.config, add_pooling_layer=False)
-    network.save_pretrained(tmp_path / "headless")
-    with pytest.raises(BenchmarkError, match=r"model 'toy': its weights lack lm_head\."):
-        load_masked_model(local_model(), tmp_path / "headless", CPU)
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (shutil.rmtree, "no such folder"),
+        (emptied, "cannot be loaded from"),
+        (lambda f: (f / "model.safetensors").write_bytes(b"broken"), "cannot be loaded from"),
+        (pickled, ".*safetensors"),
+        (llama_tokenizer().save_pretrained, "its tokenizer has no mask token"),
+        (headless, r"its weights lack lm_head\."),
+    ],
+)
+def test_what_is_no_masked_model_is_refused(folder, tmp_path, damage, message):
+    shutil.copytree(folder, tmp_path / "damaged")
+    damage(tmp_path / "damaged")
+    with pytest.raises(BenchmarkError, match=f"model 'toy': {message}"):
+        load_masked_model(local_model(), tmp_path / "damaged", CPU)
 
 
 def test_a_context_is_the_shorter_of_the_tokenizer_s_and_the_positions():
