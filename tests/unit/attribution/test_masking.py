@@ -110,15 +110,6 @@ def test_permutations_approach_the_exact_values(model):
     np.testing.assert_allclose(scores, expected, rtol=0, atol=0.1 * np.abs(expected).max())
 
 
-@pytest.mark.parametrize("forwards", [None, 30])
-@pytest.mark.parametrize("name", SHAPLEY)
-def test_shapley_values_sum_to_the_whole_less_the_empty_prompt(model, name, forwards):
-    (sample, *_) = samples()
-    (scores,) = attribute(name, model, [sample], forwards=forwards, signed=True)
-    ends = build(name)._values(model, sample, np.array([[False], [True]]).repeat(13, axis=1))
-    np.testing.assert_allclose(scores.sum(dim=1), ends[1] - ends[0], **EXACT)
-
-
 @pytest.mark.parametrize("forwards", [6, 10, 13, 14, 18])
 def test_each_permutation_joins_units_one_by_one_and_every_second_is_a_reverse(forwards):
     masks = build("permutation_shap").sampled(np.random.default_rng(1), UNITS, forwards)
