@@ -32,9 +32,3 @@ def test_float32_keeps_small_distances():
     single = hellinger(root_probabilities(logits.float()), root_probabilities(near.float()))
     assert exact < 1e-4
     torch.testing.assert_close(single.double(), exact, rtol=2e-2, atol=0)
-
-
-def test_the_bhattacharyya_coefficient_follows():
-    roots = root_probabilities(torch.randn(2, 40, dtype=torch.float64))
-    coefficient = (roots[0] * roots[1]).sum()
-    torch.testing.assert_close(1 - hellinger(roots[0], roots[1]) ** 2, coefficient)
