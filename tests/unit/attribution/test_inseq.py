@@ -28,17 +28,10 @@ from pisoft.models.model import Batch, ExplainedSample
 pytestmark = pytest.mark.slow
 
 PASSED_BY_INSEQ = {
-    "self",
-    "attribution_model",
-    "inputs",
-    "baselines",
-    "target",
-    "additional_forward_args",
-    "encoder_self_attentions",
-    "decoder_self_attentions",
-    "cross_attentions",
+    *("self", "attribution_model", "inputs", "baselines", "target", "additional_forward_args"),
+    *("encoder_self_attentions", "decoder_self_attentions", "cross_attentions"),
 }
-END, UNKNOWN = 2, 0  # pad, the default of the tokenizer, equals end of sequence
+END = 2  # equals pad, the default of the tokenizer
 STEPS = (0, 3)
 
 
@@ -114,53 +107,33 @@ def test_the_methods_and_their_arguments_are_those_of_inseq(model):
         assert names(made) == LOAD_ARGUMENTS.get(method, ()), method
 
 
-@pytest.mark.parametrize("ours", ["saliency", "input_x_gradient"])
-@pytest.mark.parametrize("function", ["probability", "logit", "contrast"])
-def test_gradients_are_those_of_our_own_methods(model, ours, function):
-    method = load_method(ours)
+OURS = [
+    *(
+        (name, {"attributed_function": function}, {"attributed_function": function})
+        for name in ("saliency", "input_x_gradient")
+        for function in ("probability", "logit")
+    ),
+    ("saliency", {}, "contrast"),
+    ("attention", {"layer": -1}, {"layers": 1}),
+    ("attention", {"layer": 2}, {"layers": 1}),
+    ("attention", {}, {"layers": None}),
+    ("occlusion", {}, {}),  # ends of sequence are left alone
+]
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize(("name", "options", "ours"), OURS)
+def test_scores_are_those_of_our_own_methods(shape, name, options, ours):
+    model, _ = twins(shape)
     chosen = [templated(), *samples()]
-    if function == "contrast":
+    if ours == "contrast":
         chosen = [replace(one, foil_ids=[33] * len(one.steps)) for one in chosen]
-        function = "probability"  # which does not count
-    method = method(method.Options(attributed_function=function), Context(seed=1))
+        ours = {}
+    method = load_method(name)
+    method = method(method.Options(**ours), Context(seed=1))
     expected = method.attribute(model, Batch(chosen, model.device))
-    found = attribute(model, chosen, ours, attributed_function=function)
-    for a, b in zip(found, expected, strict=True):
-        torch.testing.assert_close(a, b, rtol=1e-5, atol=1e-5 * b.max().item())
-
-
-@pytest.mark.parametrize("shape", SHAPES)
-def test_a_layer_of_attention_is_that_of_the_predicting_position(shape):
-    model, plain = twins(shape)
-    sample = templated()
-    every = [attribute(model, [sample], "attention", layer=layer)[0] for layer in range(3)]
-    for row, step in enumerate(STEPS):
-        ids = torch.tensor([[*sample.prompt_ids, *sample.output_ids[:step]]])
-        maps = plain(ids, output_attentions=True).attentions
-        for layer in range(3):
-            expected = maps[layer][0, :, -1, : len(sample.prompt_ids)].mean(dim=0)
-            torch.testing.assert_close(every[layer][row], expected, rtol=1e-5, atol=1e-7)
-    assert torch.equal(attribute(model, [sample], "attention", layer=-1)[0], every[2])
-    mean = torch.stack(every).mean(dim=0)
-    torch.testing.assert_close(attribute(model, [sample], "attention")[0], mean)
-
-
-@pytest.mark.parametrize("shape", SHAPES)
-def test_occlusion_replaces_one_token_by_the_baseline_and_leaves_ends_alone(shape):
-    model, plain = twins(shape)
-    sample = templated()
-    (scores,) = attribute(model, [sample], "occlusion")
-    for row, (step, target) in enumerate(zip(STEPS, sample.target_ids, strict=True)):
-        read = [*sample.prompt_ids, *sample.output_ids[:step]]
-
-        def probability(ids, target=target):
-            return plain(torch.tensor([ids])).logits[0, -1].softmax(dim=-1)[target]
-
-        for position, token in enumerate(sample.prompt_ids):
-            occluded = list(read)
-            occluded[position] = END if token == END else UNKNOWN
-            expected = (probability(read) - probability(occluded)).abs()
-            torch.testing.assert_close(scores[row, position], expected, rtol=1e-4, atol=1e-7)
+    for a, b in zip(attribute(model, chosen, name, **options), expected, strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-5 * b.max().item())
 
 
 def test_arguments_reach_inseq(model):
@@ -182,36 +155,25 @@ def test_arguments_reach_inseq(model):
     )
 
 
-def test_random_methods_depend_on_seed_sample_and_step_alone(model):
+def test_random_methods_depend_on_seed_and_sample_alone_and_leave_the_process_its_numbers(model):
     def shap(chosen, seed=1):  # draws points by numpy and, with a spread, noise by torch
         return attribute(model, chosen, "gradient_shap", seed=seed, arguments={"stdevs": 0.1})
 
-    chosen = [templated(), *samples()]
-    first = shap(chosen)
-    torch.rand(3)
-    np.random.rand(3)
-    second = shap(chosen[::-1])[::-1]
-    (alone,) = shap([chosen[0]])
-    assert torch.equal(first[0], alone)
-    assert all(torch.equal(a, b) for a, b in zip(first, second, strict=True))
-    assert not torch.allclose(shap([chosen[0]], seed=2)[0], alone)
-    assert not torch.allclose(shap([replace(chosen[0], sample_id="other")])[0], alone)
-
-
-def test_the_process_keeps_its_own_random_numbers(model):
-    def numbers():
+    def numbers(between=None):
+        for restart in (torch.manual_seed, np.random.seed, random.seed):
+            restart(0)
+        if between:
+            shap(between)
         return torch.rand(2).tolist(), np.random.rand(2).tolist(), random.random()
 
-    def restart():
-        torch.manual_seed(0)
-        np.random.seed(0)
-        random.seed(0)
-
-    restart()
-    expected = numbers()
-    restart()
-    attribute(model, [templated()], "gradient_shap")
-    assert numbers() == expected
+    chosen = [templated(), *samples()]
+    first = shap(chosen)
+    assert numbers() == numbers(chosen[:1])
+    for scores, other in zip(first, shap(chosen[::-1])[::-1], strict=True):
+        assert torch.equal(scores, other)
+    assert torch.equal(first[0], shap(chosen[:1])[0])
+    assert not torch.allclose(shap(chosen[:1], seed=2)[0], first[0])
+    assert not torch.allclose(shap([replace(chosen[0], sample_id="other")])[0], first[0])
 
 
 @pytest.mark.parametrize(
