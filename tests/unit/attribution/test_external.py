@@ -176,7 +176,7 @@ WRONG = [
         "wrong input_ids: 1 of 3 rows, the first: sample 'b', step 0: place 2, counted from 0, is "
         "99, expected 2 ('z')",
     ),
-    (changed("input_ids", 0, lambda ids: ids[:-1]), "place 4, counted from 0, is nothing, expec"),
+    (changed("input_ids", 0, lambda ids: ids[:-1]), "from 0, is nothing, expected 4 ('</s>')"),
     (changed("input_ids", 0, lambda ids: [*ids, 1]), "0, is 1, expected nothing"),
     (changed("input_ids", 0, None), "wrong input_ids: 1 of 3 rows"),
     (
