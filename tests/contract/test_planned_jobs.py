@@ -281,6 +281,10 @@ def test_scores_made_elsewhere_add_their_cells_and_take_no_time(done, every):
     again = outdated(done, run)
     assert files(again).keys() == of_method("mine") | made_by(every, *AFTER_SCORES)
     assert "summarise_timings" not in again.values()
+    alone = outputs(done, run | {"methods": ["mine"]})
+    assert "import_scores" in alone.values()
+    assert not {"attribute", "summarise_timings"} & {*alone.values()}
+    assert "tables/timings.html" not in alone
 
 
 def test_the_command_for_a_cluster_submits_every_job_that_loads_a_model(tmp_path):

@@ -125,8 +125,3 @@ def test_the_python_of_the_docs_makes_scores_of_all_shards(project):
     assert list(own["sample_id"]) == list(theirs["sample_id"])
     for row, other in zip(own["raw_scores"], theirs["raw_scores"], strict=True):
         np.testing.assert_allclose(row, other, rtol=1e-4)
-    listed = project.snakemake("--dry-run", "--forceall", "--config", "methods=[my_scores]").stdout
-    assert "import_scores" in listed
-    for rule in ("attribute", "summarise_timings"):
-        assert not re.search(rf"^{rule} +\d", listed, flags=re.M), f"{rule} has nothing to do"
-    assert "tables/timings.html" not in listed

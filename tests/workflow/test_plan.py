@@ -26,6 +26,11 @@ def test_the_plan_lists_the_jobs_that_snakemake_lists(name, tmp_path, monkeypatc
     run_file = read_yaml(CONFIG / f"{name}.yaml")
     if name == "demo-trust":
         run_file["sanity_checks"]["labels"] = True
+    if name == "paper":
+        run_file["max_samples"] = 400  # two shards, and three of the evaluation
+        run_file["methods"] = ["random", "reagent", "grad_ellm"]
+        run_file["restrictions"]["llama-3.1-70b-instruct"]["methods"] = ["random"]
+        run_file["layer_study"]["depths"] = [1, 32]
     with planned(tmp_path, run_file) as dag:
         counts = collections.Counter(job.rule.name for job in dag.jobs)
     assert counts["all"] == 1
