@@ -56,29 +56,28 @@ def test_protocols_a_model_is_not_restricted_to_are_evaluated(finished):
     assert not [name for name in project.pending() if "dynamic" in name]
 
 
-def test_in_16_bits_some_steps_are_evaluated_in_float32_too_whatever_the_shards(project):
+def test_in_16_bits_some_steps_are_evaluated_in_float32_too_whatever_the_shards(finished):
     chosen = ("--cores", "2", "--config", "methods=[saliency]", "--")
-    path = project.folder / "config/tiny.yaml"
+    path = finished.folder / "config/tiny.yaml"
     local = "source: {kind: local, path: toy-model}"
-    path.write_text(path.read_text().replace(local, f"{local}\n      dtype: bfloat16"))
+    text = path.read_text().replace(local, f"{local}\n      dtype: bfloat16").rstrip()
+    path.write_text(f"{text}\n      shard_size: 4\n")
     table = "results/tiny/tables/pi_soft_auc/dynamic/toy.html"
-    project.snakemake(*chosen, table)
-    whole = rows(project)
+    finished.snakemake(*chosen, table)
+    folder = SOFT.format("dynamic").removesuffix(".parquet")
+    whole = pq.read_table(finished.folder / folder / "0-3.parquet").to_pylist()
     repeated = {row["sample_id"] for row in whole if row["ns_noise"] is not None}
     assert len(repeated) == 2, "one of each block, of two samples and of one"
     lines = 4
-    facts = read_provenance(project.folder / SOFT.format("dynamic"))
+    facts = read_provenance(finished.folder / folder / "0-3.parquet")
     assert facts["forwards"] == 3 * (2 * lines * 2 + 3) + 2 * (2 * lines + 3)
-    assert "Noise floor (bfloat16): in float32, a" in (project.folder / table).read_text()
-    sizes = "shard_size: 4\n      evaluation_shard_size: 2\n"
-    path.write_text(path.read_text().rstrip() + f"\n      {sizes}")
-    folder = SOFT.format("dynamic").removesuffix(".parquet")
+    assert "Noise floor (bfloat16): in float32, a" in (finished.folder / table).read_text()
+    path.write_text(path.read_text() + "      evaluation_shard_size: 2\n")
     shards = [f"{folder}/{places}.parquet" for places in ("0-2", "2-3")]
-    project.snakemake(*chosen, *shards)
-    made = (pq.read_table(project.folder / shard).to_pylist() for shard in shards)
+    assert "attribute" not in finished.snakemake("--dry-run", *chosen, *shards).stdout
+    finished.snakemake(*chosen, *shards)
+    made = (pq.read_table(finished.folder / shard).to_pylist() for shard in shards)
     assert [row for shard in made for row in shard] == whole
-    scores = project.folder / "results/tiny/data/attributions/toy/saliency/toy-sentiment"
-    assert [file.name for file in scores.glob("[0-9]*")] == ["0-3.parquet"]
 
 
 def test_logits_that_are_not_finite_are_rows_with_a_status_and_are_told(finished):
