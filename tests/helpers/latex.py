@@ -9,9 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from pisoft.tables.layout import Table
-from pisoft.tables.writer import write
-
 needs_latex = pytest.mark.skipif(shutil.which("pdflatex") is None, reason="pdflatex is not on PATH")
 # Two columns of 7.7 cm on a page of 24.7 cm, as narrow as conferences have them.
 PREAMBLE = """\\documentclass[twocolumn]{article}
@@ -23,12 +20,6 @@ PREAMBLE = """\\documentclass[twocolumn]{article}
 """
 # What is wider than its column, or longer than its page.
 TOO_LARGE = re.compile(r"Overfull \\[hv]box .*|.*Float too large.*")
-
-
-def assert_latex_fits(table: Table, folder: Path) -> None:
-    """Check that a table's LaTeX file fits a paper of two columns that loads booktabs alone."""
-    write(table, *(folder / f"table.{kind}" for kind in ("csv", "tex", "html")))
-    typeset(folder / "table.tex")
 
 
 def typeset(*paths: Path) -> str:

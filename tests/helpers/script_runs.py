@@ -11,13 +11,8 @@ from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
-import pyarrow as pa
-
 import pisoft
 from pisoft.config.jobs.displays import DisplayJob
-from pisoft.store.parquet import write_table
-from pisoft.store.schemas import SCHEMAS
 from pisoft.views.registry import ENDINGS
 
 SCRIPTS = Path(pisoft.__file__).parents[1]
@@ -120,10 +115,3 @@ def call(script: str, *line: object, **environment: str) -> subprocess.Completed
         capture_output=True,
         text=True,
     )
-
-
-def write_frame(path: Path, kind: str, rows: pd.DataFrame) -> None:
-    """Write a frame as a summary file, without the columns that the kind does not have."""
-    schema = SCHEMAS[kind]
-    table = pa.Table.from_pandas(rows[schema.names], schema=schema, preserve_index=False)
-    write_table(path, kind, table, {})
