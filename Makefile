@@ -82,7 +82,7 @@ diff: $(STAMP) ## list differences of files: RUNS="results/a results/b"
 	@$(TOOLS)/diff_runs.py $(RUNS)
 
 ##@ Tests and docs
-PYTEST := $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadfile
+PYTEST := $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 test-all: $(STAMP) ## run all tests
 	$(PYTEST)
