@@ -6,10 +6,12 @@ import os
 import shutil
 import subprocess
 import sys
+from contextlib import chdir
+from pathlib import Path
 
 import pytest
 
-from pisoft.workflow.seals import MISSING, UNSEALED
+from pisoft.workflow.seals import CHANGED, MISSING, STALE, UNSEALED, seal_path
 
 pytestmark = [pytest.mark.workflow, pytest.mark.slow]
 
@@ -42,33 +44,6 @@ def test_seals_replace_the_records_of_snakemake(finished):
     pending = finished.pending(*OTHER_SEED, "-np")
     assert {short(RANDOM), short(SALIENCY), short(f"{TABLE}.html"), "index.html"} <= pending
     assert sorted(finished.folder.rglob("results/**/*")) == before, "a dry run changes nothing"
-
-
-def test_a_result_that_is_not_what_its_job_wrote_is_recomputed(finished):
-    damaged, copied, deleted = (
-        finished.folder / file
-        for file in (RANDOM, SALIENCY, SALIENCY.replace("saliency", "attention"))
-    )
-    shutil.copyfile(damaged, copied)
-    deleted.unlink()
-    damaged.with_name(f".{damaged.name}.seal").write_text("{")
-    files = {str(file.relative_to(finished.folder)) for file in (damaged, copied, deleted)}
-    assert {short(file) for file in files} <= finished.pending()
-
-
-@pytest.mark.parametrize("harm", ["swapped with another", "edited"])
-def test_a_table_that_is_not_what_its_job_wrote_is_recomputed(finished, harm):
-    table = finished.folder / f"{TABLE}.csv"
-    if harm == "edited":
-        replace(finished.folder, f"{TABLE}.csv", table.read_bytes().replace(b"1", b"2"))
-    else:  # of the same job, with its seal
-        other = finished.folder / f"{TABLE}.csv".replace("pi_soft_auc", "sensitivity")
-        for name in ("toy.csv", ".toy.csv.seal"):
-            spare = table.with_name("spare")
-            table.with_name(name).rename(spare)
-            other.with_name(name).rename(table.with_name(name))
-            spare.rename(other.with_name(name))
-    assert short(f"{TABLE}.html") in finished.pending()
 
 
 def test_weights_that_lie_elsewhere_are_the_same_unless_they_differ(finished):
@@ -133,20 +108,44 @@ def test_check_run_lists_what_does_not_match_and_the_commands_that_fix_it(finish
         )  # fmt: skip
 
     assert "every result that is there matches its seal" in listed().stdout
-    (finished.folder / SALIENCY).unlink()
-    file = finished.folder / RANDOM
-    file.with_name(f".{file.name}.seal").unlink()
+    unsealed, copied, missing, spoilt = (
+        Path(RANDOM.replace("random", name).replace("soft/dynamic", kind))
+        for name, kind in (
+            ("random", "soft/dynamic"), ("attention", "soft/dynamic"),
+            ("saliency", "soft/dynamic"), ("random", "ranking"),
+        )
+    )  # fmt: skip
+    edited, *swapped = (
+        Path(f"results/tiny/tables/{name}/toy.csv")
+        for name in ("original_soft/dynamic", "pi_soft_auc/dynamic", "sensitivity/dynamic")
+    )
+    with chdir(finished.folder):
+        shutil.copyfile(missing, copied)
+        missing.unlink()
+        seal_path(str(unsealed)).unlink()
+        seal_path(str(spoilt)).write_text("{")
+        replace(finished.folder, str(edited), edited.read_bytes().replace(b"1", b"2"))
+        for one in (str, seal_path):  # with their seals
+            first, second = (Path(one(str(path))) for path in swapped)
+            first.rename("spare")
+            second.rename(first)
+            Path("spare").rename(second)
     before = sorted(finished.folder.rglob("results/**/*"))
     listing = listed()
     assert listing.returncode == 1
-    assert {f"{SALIENCY} {MISSING}", f"{RANDOM} {UNSEALED}"} <= {*listing.stdout.splitlines()}
-    assert (
-        f"snakemake --touch --cores 1 --configfile config/tiny.yaml -- {RANDOM}" in listing.stdout
-    )
-    assert "recompute the other 1: snakemake --cores all" in listing.stdout
+    expected = {f"{missing} {MISSING}", f"{unsealed} {UNSEALED}", f"{spoilt} {STALE}"}
+    expected |= {f"{path} {CHANGED}" for path in (copied, edited)}
+    expected |= {f"{path} {STALE}" for path in swapped}
+    assert expected <= {*listing.stdout.splitlines()}
+    vouching = f"snakemake --touch --cores 1 --configfile config/tiny.yaml -- {unsealed}"
+    assert vouching in listing.stdout
+    assert "recompute the other 6: snakemake --cores all" in listing.stdout
     assert sorted(finished.folder.rglob("results/**/*")) == before
-    finished.snakemake("--touch", "--cores", "1", "--", RANDOM)
-    assert RANDOM not in listed().stdout
+    finished.snakemake("--touch", "--cores", "1", "--", str(unsealed))
+    files = {*map(str, (missing, spoilt, copied, edited, *swapped))}
+    remade = {short(file).replace(".csv", ".html") for file in files}
+    assert remade <= (pending := finished.pending())
+    assert short(str(unsealed)) not in pending
 
 
 def test_no_run_begins_while_a_job_of_a_killed_one_is_alive(finished):
