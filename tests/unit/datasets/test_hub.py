@@ -31,7 +31,7 @@ COMMIT = "0123456789abcdef0123456789abcdef01234567"
 # Does what is named on the command line, in a process of its own: address and cache of the hub are
 # read when its library is imported.
 PROBE = """
-import json, sys, time
+import json, os, sys, time
 time.sleep = lambda seconds: None  # between two attempts
 import torch
 from pisoft.config.jobs.fields import LoadedModel
@@ -45,6 +45,8 @@ from pisoft.models.masked import load_masked_model
 from pisoft.models.tokenizer import load_tokenizer, model_context
 
 def read(what, name, revision):
+    if what == "token":  # of all that is read from here on
+        return os.environ.update(HF_TOKEN=name)
     model = LoadedModel(name="m", repository=name, revision=revision, dtype="float32",
                        quantization="none", device="cpu")
     source = {"kind": "hub", "repository": name, "split": "train", "revision": revision}
@@ -171,14 +173,19 @@ def test_every_refusal_without_a_token_is_one_sentence_that_says_what_to_do(hub,
 def test_a_wrong_token_and_one_without_access_are_told_apart(hub, files, tmp_path):
     add(hub, "gated", files, gated=True)
     asked = all_readers("gated")
-    for token, advice in (
-        ("hf_wrong", "the hub refuses your token"),
-        (STRANGER, "is gated or closed to the account of your token"),
-    ):
-        assert_refused(read(hub, tmp_path, *asked, HF_TOKEN=token), asked, advice)
-    asked = [one for one in asked if one[0] != "masked"]
-    found = read(hub, tmp_path, *asked, HF_TOKEN=GOOD_TOKEN)
-    assert not [one for one in found if str(one).startswith("error")]
+    calls = [
+        call
+        for token in ("hf_wrong", STRANGER, GOOD_TOKEN)
+        for call in (("token", token, ""), *asked)
+    ]
+    found = read(hub, tmp_path, *calls)
+    size = 1 + len(asked)
+    wrong, stranger, good = (found[at + 1 : at + size] for at in range(0, len(found), size))
+    assert_refused(wrong, asked, "the hub refuses your token")
+    assert_refused(stranger, asked, "is gated or closed to the account of your token")
+    outcomes = zip(asked, good, strict=True)
+    failed = [what for (what, *_), one in outcomes if str(one).startswith("error")]
+    assert failed == ["masked"], "the model is no masked one"
 
 
 @pytest.mark.slow
