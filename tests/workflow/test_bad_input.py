@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import os
 
 import pyarrow as pa
@@ -12,32 +13,23 @@ from pisoft.store.parquet import read_rows
 
 pytestmark = [pytest.mark.workflow, pytest.mark.slow]
 
-KNOWN_BEFORE = {
-    "maxsamples=3": r"maxsamples: unknown key; did you mean 'max_samples'?",
-    "evaluation={pi_grid: [0.5, 1.5]}": "evaluation.pi_grid.1: must be less than 1 (got 1.5)",
-    "catalogue={methods: {g: {method: grad_ellm, options: {layers: -1}}}}": (
-        "method 'g': options: layers: must be greater than 0"
+FILE = "results/tiny/data/datasets/toy-sentiment.parquet"
+REFUSED = {
+    "method 'g': options: layers: must be greater than 0": (
+        *("--config", "catalogue={methods: {g: {method: grad_ellm, options: {layers: -1}}}}"),
     ),
+    # Jobs of a cluster read the run file when they start; it may have been edited by then.
+    "results/tiny: the run file or a catalogue has changed since": ("--mode", "remote", "--", FILE),
 }
 
 
-def test_what_can_be_known_before_any_job_is_said_before_any_job(project):
-    for setting, message in KNOWN_BEFORE.items():
-        result = project.snakemake("--cores", "1", "--config", setting, check=False)
-        assert result.returncode != 0, setting
-        assert message in result.stdout, result.stdout
-        assert "Traceback" not in result.stdout, result.stdout
-    assert not (project.folder / "results").exists()
-
-
-def test_a_job_of_a_run_with_another_configuration_is_refused(project):
-    """Jobs of a cluster read the run file when they start; it may have been edited by then."""
-    file = "results/tiny/data/datasets/toy-sentiment.parquet"
-    result = project.snakemake("--mode", "remote", "--cores", "1", "--", file, check=False)
+@pytest.mark.parametrize("message", REFUSED)
+def test_what_can_be_known_before_any_job_is_said_before_any_job(project, message):
+    result = project.snakemake("--cores", "1", *REFUSED[message], check=False)
     assert result.returncode != 0
-    assert "results/tiny: the run file or a catalogue has changed since" in result.stdout
+    assert message in result.stdout
     assert "Traceback" not in result.stdout
-    assert not (project.folder / file).exists()
+    assert not (project.folder / FILE).exists()
 
 
 def test_a_corrupt_file_is_named_and_finished_cells_are_kept(finished):
@@ -65,8 +57,8 @@ def test_a_corrupt_file_is_named_and_finished_cells_are_kept(finished):
     assert (project.folder / again).exists()
 
 
-def test_a_token_outside_the_vocabulary_names_file_and_sample(project):
-    project.snakemake("--cores", "1", "results/tiny/data/prompts/toy/toy-sentiment.parquet")
+def test_a_token_outside_the_vocabulary_names_file_and_sample(finished):
+    project = finished
     path = project.folder / "results/tiny/data/prompts/toy/toy-sentiment.parquet"
     path.with_name(f".{path.name}.seal").unlink()
     table = pq.read_table(path)
@@ -80,27 +72,33 @@ def test_a_token_outside_the_vocabulary_names_file_and_sample(project):
     assert f"toy-sentiment.parquet: sample {rows[1]['sample_id']}: token id 99999" in result.stdout
 
 
-def test_records_that_cannot_be_used_are_rows_with_a_status(project):
-    """An empty record is not sampled; one that is too long for the template alone fails visibly."""
+def test_one_method_and_one_record_that_can_be_used_make_tables_and_pages(project):
+    """An empty record is not sampled; one that spells a token of the template fails visibly."""
     run_file = project.folder / "config/tiny.yaml"
     source = "source: {kind: file, path: records.csv, format: csv}"
-    text = run_file.read_text().replace("label: Toy sentiment", f"label: Toy\n      {source}")
-    run_file.write_text(text + "prompts: {max_tokens: 40}\n")
+    run_file.write_text(
+        run_file.read_text()
+        .replace("label: Toy sentiment", f"label: Toy\n      {source}")
+        .replace("methods: all", "methods: [saliency]")
+    )
     project.write(
         "records.csv",
-        "text,label\nA fine film.,positive\n,negative\nA dull film.,negative\nOdd.,neither\n",
+        "text,label\nA fine film.,positive\n,negative\n<|eot_id|> Dull.,negative\nOdd.,neither\n",
     )
     results = project.folder / "results/tiny"
-    tables = [f"tables/{name}/toy.html" for name in ("pi_soft_auc/dynamic", "insertion_deletion")]
-    made = [f"results/tiny/{table}" for table in tables]
-    project.snakemake("--cores", "2", "--config", "methods=[random]", "--", *made)
+    shown = ("tables/pi_soft_auc/dynamic/toy", "index", "explorer")  # all tables are one job
+    project.snakemake("--cores", "2", *(f"results/tiny/{name}.html" for name in shown))
     fetched = read_rows(results / "data/datasets/toy-sentiment.parquet", "datasets")
     assert [row["status"] for row in fetched] == ["ok", "empty_record", "ok", "unknown_label"]
-    prompts = read_rows(results / "data/prompts/toy/toy-sentiment.parquet", "prompts")
-    assert {row["status"] for row in prompts} == {"prompt_too_long"}
-    soft = read_rows(results / "data/soft/dynamic/toy/random/toy-sentiment.parquet", "soft")
-    assert {row["status"] for row in soft} == {"prompt_too_long"}
-    ranking = read_rows(results / "data/ranking/toy/random/toy-sentiment.parquet", "ranking")
-    assert {row["status"] for row in ranking} == {"prompt_too_long"}
-    for table in tables:
-        assert "prompt_too_long" in (results / table).read_text()
+    for kind, place in (
+        *(("prompts", "toy"), ("generations", "toy"), ("attributions", "toy/saliency")),
+        *(("soft", "dynamic/toy/saliency"), ("ranking", "toy/saliency")),
+    ):
+        rows = read_rows(results / f"data/{kind}/{place}/toy-sentiment.parquet", kind)
+        assert {row["status"] for row in rows} == {"ok", "control_token"}, kind
+    for table in ("pi_soft_auc/dynamic", "insertion_deletion"):
+        assert "1 control_token" in (results / f"tables/{table}/toy.html").read_text()
+    with (results / "tables/pi_soft_auc/dynamic/toy.csv").open(encoding="utf-8") as file:
+        lines = [line for line in csv.DictReader(file) if line["n"] == "1"]
+    assert lines
+    assert not [line for line in lines if line["low"]], "one sample has no interval"
