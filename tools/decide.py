@@ -16,8 +16,8 @@ from pisoft.errors import BenchmarkError, did_you_mean
 from pisoft.statistics.metrics import AUC_METRICS, CONTROL, METRICS
 from pisoft.statistics.reading import load_rows
 from pisoft.statistics.samples import sample_matrix
-from pisoft.statistics.sequential import decide
 from pisoft.workflow.commandline import run
+from sequential import decide
 
 CONFIG_FOLDER = Path(__file__).parents[1] / "config"
 CELL = ["protocol", "model", "dataset", "metric"]
@@ -75,7 +75,7 @@ def decisions(
         rows: of `soft_samples`, in the order of sampling.
         against: a method, `leader` or `all`: with what methods are compared.
         clips: by metric; differences are cut off there.
-        alpha, margin, pool: as in :func:`pisoft.statistics.sequential.decide`.
+        alpha, margin, pool: as in :func:`sequential.decide`.
 
     Returns:
         :data:`CELL`, `method`, `other`, `verdict` on the method, `records`, `of` (available),

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pisoft.errors import BenchmarkError
-from pisoft.statistics.sequential import MEANS, confidence_sequence, decide, log_capitals
+from sequential import MEANS, confidence_sequence, decide, log_capitals
 
 RUNS, RECORDS = 300, 150
 
