@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pandas as pd
 
+from documents import put_between_markers
 from pisoft.errors import BenchmarkError
-from pisoft.pages.real_numbers import put_between_markers
 from pisoft.statistics.metrics import METRICS
 from pisoft.tables.layout import interval_text
 from pisoft.workflow.commandline import run

@@ -12,6 +12,7 @@ from typing import Any
 import pandas as pd
 
 from by_answer import by_answer
+from paper_findings import paper_findings
 from pisoft.attribution import load_method
 from pisoft.config.captions import left_out
 from pisoft.config.commandline import run_file, run_file_parser
@@ -21,7 +22,6 @@ from pisoft.config.resolved import Config
 from pisoft.config.shards import shards
 from pisoft.errors import BenchmarkError
 from pisoft.pages.index import model_facts
-from pisoft.pages.paper_findings import paper_findings
 from pisoft.pages.summary import KEPT, PROCEDURES, Summary, keep, kept, results_of, samples_of
 from pisoft.statistics.comparable_runs import run_settings, settings_hash
 from pisoft.statistics.reading import load_rows

@@ -5,15 +5,11 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from documents import put_between_markers
 from keep_summary import BOARD, CURVES, README_RUN
-from pisoft.pages.real_numbers import (
-    CHANGES,
-    put_between_markers,
-    real_numbers_page,
-    result_text,
-)
 from pisoft.pages.summary import kept
 from pisoft.workflow.commandline import run
+from real_numbers import CHANGES, real_numbers_page, result_text
 
 PAGE = Path("docs/explanation/real-numbers.md")
 PROTOCOL = "dynamic"

@@ -11,11 +11,8 @@ from pisoft.config.loading import load_config, read_yaml
 from pisoft.config.reference import PAGE as CONFIGURATION
 from pisoft.config.reference import reference
 from pisoft.config.schema import schemas
-from pisoft.pages.contracts import PAGE as CONTRACTS
-from pisoft.pages.contracts import contracts_page
-from pisoft.pages.paper_settings import PAGE as PAPER_SETTINGS
-from pisoft.pages.paper_settings import paper_settings_page
 from pisoft.workflow.commandline import run
+from reference_pages import CONTRACTS, PAPER_SETTINGS, contracts_page, paper_settings_page
 
 ROOT = Path(__file__).parents[1]
 PAPER = ROOT / "config/paper.yaml"

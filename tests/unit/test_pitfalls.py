@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from documents import MARKERS
 from keep_figures import FOLDER, PAGE, SHOWN, VALIDATION, main, parser
 from pisoft.errors import BenchmarkError
-from pisoft.pages.real_numbers import MARKERS
 
 LARGEST = 250_000  # bytes
 SECTIONS = re.split(

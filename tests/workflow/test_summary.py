@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 import keep_summary
+from check_summary import problems
 from pisoft.pages.leaderboard import entries, leaderboard
-from pisoft.pages.summary_checks import problems
 
 pytestmark = pytest.mark.workflow
 

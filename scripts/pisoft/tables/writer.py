@@ -57,11 +57,6 @@ def render_latex(template: str, **values: Any) -> str:
     return _LATEX.get_template(template).render(**values)
 
 
-def render_markdown(template: str, **values: Any) -> str:
-    """Return one of the Markdown templates, of the docs, filled with values."""
-    return _MARKDOWN.get_template(template).render(**values)
-
-
 # Pages also hold tables and include the layout of one.
 _ROOM = Path(__file__).parents[1]
 TEMPLATE_FOLDERS = [_ROOM / "tables/templates", _ROOM / "pages/templates"]
@@ -180,7 +175,6 @@ def _environment(**syntax: Any) -> jinja2.Environment:
 
 
 _HTML = _environment(autoescape=True)
-_MARKDOWN = _environment(autoescape=False)  # its only readers are the docs
 _LATEX = _environment(
     autoescape=False,  # braces and percent signs belong to LaTeX
     block_start_string="((%",

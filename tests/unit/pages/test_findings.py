@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 
 from helpers.result_rows import frame, result_row, statistics_row
+from paper_findings import FAILS, HOLDS, NOT_RUN, OPEN, paper_findings
 from pisoft.config.jobs.displays import LabelSettings
 from pisoft.pages.findings import (
     NC,
@@ -25,7 +26,6 @@ from pisoft.pages.findings import (
     validity,
     verdict,
 )
-from pisoft.pages.paper_findings import FAILS, HOLDS, NOT_RUN, OPEN, paper_findings
 
 METHODS = {
     "grad_ellm_selected": "Grad_Ellm",

@@ -12,14 +12,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from check_summary import main, parser
+from check_summary import main, parser, problems
 from helpers.browser import check_accessible, chromium, visit
 from helpers.result_sets import CASES, rows_of, values_of
 from keep_summary import BOARD, README_RUN
 from pisoft.errors import BenchmarkError
 from pisoft.pages.leaderboard import leaderboard
 from pisoft.pages.summary import KEPT, Summary, keep, kept, results_of, samples_of
-from pisoft.pages.summary_checks import problems
 from pisoft.statistics.comparable_runs import settings_hash
 from pisoft.statistics.results import KEYS, select
 

@@ -1,4 +1,4 @@
-"""The page of the docs that lists every Parquet file: where it lies, its rows and its columns."""
+"""Generated reference pages of the docs: the Parquet files, and the settings of the paper."""
 
 from __future__ import annotations
 
@@ -6,12 +6,16 @@ from collections.abc import Iterable
 
 import pyarrow as pa
 
+from documents import render_markdown
+from pisoft.config.jobs.pages import PublishedJob
 from pisoft.config.reference import markdown_table
+from pisoft.formatting import NOTHING
+from pisoft.statistics.published_settings import as_text, compared_settings
 from pisoft.store.parquet import STATUSES
 from pisoft.store.schemas import FILES, RESULT, Column
-from pisoft.tables.writer import render_markdown
 
-PAGE = "docs/reference/contracts.md"
+CONTRACTS = "docs/reference/contracts.md"
+PAPER_SETTINGS = "docs/reference/paper-settings.md"
 
 
 def contracts_page() -> str:
@@ -47,3 +51,14 @@ def _words(kind: pa.DataType) -> str:
     if pa.types.is_struct(kind):
         return f"struct of {', '.join(f'{field.name} ({_words(field.type)})' for field in kind)}"
     return {"float": "float32", "double": "float64"}.get(str(kind), str(kind))
+
+
+def paper_settings_page(job: PublishedJob) -> str:
+    """Return every setting of `config/paper.yaml` beside the paper's, as Markdown."""
+    rows = []
+    for one in compared_settings(job):
+        where = one.setting.where or NOTHING
+        paper = as_text(one.setting.paper) if one.setting.where else NOTHING
+        rows.append((f"`{one.key}`", as_text(one.here), paper, one.verdict, where))
+    table = markdown_table(("setting", "`paper.yaml`", "paper", "verdict", "where"), rows)
+    return render_markdown("paper_settings.md.jinja", table=table)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from documents import MARKERS, put_between_markers
 from helpers.result_rows import frame, statistics_row
 from keep_summary import BOARD, CATALOGUE, CURVES, README_RUN
 from make_readme import PAGE, main, parser
@@ -18,8 +19,8 @@ from pisoft.config.loading import load_run
 from pisoft.config.validation import read_yaml
 from pisoft.errors import BenchmarkError
 from pisoft.pages.findings import Numbers
-from pisoft.pages.real_numbers import CHANGES, LEADING, MARKERS, put_between_markers, result_text
 from pisoft.pages.summary import KEPT, keep, kept, results_of
+from real_numbers import CHANGES, LEADING, result_text
 
 ENTRY = BOARD / f"{README_RUN}.json"
 BEGIN, END = (marker.format("readme") for marker in MARKERS)

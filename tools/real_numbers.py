@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
+from documents import render_markdown
+from paper_findings import paper_findings
 from pisoft.config.reference import markdown_table
-from pisoft.errors import BenchmarkError
 from pisoft.pages.findings import Numbers, answer
-from pisoft.pages.paper_findings import paper_findings
 from pisoft.pages.summary import Summary
 from pisoft.statistics.metrics import AUC_METRICS, AVERAGE, CONTROL, METRICS
 from pisoft.statistics.results import select
@@ -26,10 +26,8 @@ from pisoft.tables.layout import (
     p_text,
     rank_text,
 )
-from pisoft.tables.writer import render_markdown
 from pisoft.views.view import Results
 
-MARKERS = "<!-- written by `make {}`: begin -->", "<!-- written by `make {}`: end -->"
 LEADING = 3  # rows of the table, besides random scores
 CHANGES = "changes.txt"  # written by hand: why verdicts differ from those on the page before
 
@@ -69,23 +67,6 @@ def result_text(numbers: Numbers, *, protocol: str, figure: str, page: str) -> s
         figure=figure,
         page=page,
     ).rstrip("\n")
-
-
-def put_between_markers(document: str, text: str, name: str, target: str = "readme") -> str:
-    """Replace what stands between the two markers of a document.
-
-    These are :data:`MARKERS` of the target of `make`, each on a line of its own; `name` is the
-    document's, for the error message.
-
-    Raises:
-        BenchmarkError: a marker is missing, there more than once, or in the wrong place.
-    """
-    lines = document.splitlines()
-    begin, end = (marker.format(target) for marker in MARKERS)
-    if [line for line in lines if line in (begin, end)] != [begin, end]:
-        raise BenchmarkError(f"{name}: needs one line '{begin}' and, below it, one line '{end}'")
-    head, tail = lines[: lines.index(begin) + 1], lines[lines.index(end) :]
-    return "\n".join([*head, text, *tail, ""])
 
 
 def markdown_rows(block: Block) -> list[tuple[str, ...]]:

@@ -1,0 +1,42 @@
+"""Documents of the repository that are written by tools, in whole or between two markers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import jinja2
+
+from pisoft.errors import BenchmarkError
+
+MARKERS = "<!-- written by `make {}`: begin -->", "<!-- written by `make {}`: end -->"
+_MARKDOWN = jinja2.Environment(
+    loader=jinja2.FileSystemLoader(Path(__file__).parent / "templates"),
+    autoescape=False,  # its only readers are the docs
+    undefined=jinja2.StrictUndefined,
+    trim_blocks=True,
+    lstrip_blocks=True,
+    keep_trailing_newline=True,
+)
+
+
+def render_markdown(template: str, **values: Any) -> str:
+    """Return one of the templates filled with values."""
+    return _MARKDOWN.get_template(template).render(**values)
+
+
+def put_between_markers(document: str, text: str, name: str, target: str = "readme") -> str:
+    """Replace what stands between the two markers of a document.
+
+    These are :data:`MARKERS` of the target of `make`, each on a line of its own; `name` is the
+    document's, for the error message.
+
+    Raises:
+        BenchmarkError: a marker is missing, there more than once, or in the wrong place.
+    """
+    lines = document.splitlines()
+    begin, end = (marker.format(target) for marker in MARKERS)
+    if [line for line in lines if line in (begin, end)] != [begin, end]:
+        raise BenchmarkError(f"{name}: needs one line '{begin}' and, below it, one line '{end}'")
+    head, tail = lines[: lines.index(begin) + 1], lines[lines.index(end) :]
+    return "\n".join([*head, text, *tail, ""])
