@@ -11,20 +11,21 @@ from typing import Any
 
 from mkdocs.exceptions import PluginError
 
-SCRIPTS = Path(__file__).parents[1] / "scripts"
+FOLDERS = [str(Path(__file__).parents[1] / name) for name in ("scripts", "tools")]
 
 
 def on_page_content(content: str, page: Any, **_: Any) -> str:
     """Return a page's HTML with the leaderboard below its text."""
     if not page.meta.get("leaderboard"):
         return content
-    sys.path.insert(0, str(SCRIPTS))
+    sys.path[:0] = FOLDERS
+    from leaderboard import entries, leaderboard
     from pisoft.errors import BenchmarkError
-    from pisoft.pages.leaderboard import entries, leaderboard
 
     try:
         return content + leaderboard(entries(Path(page.file.abs_src_path).parent))
     except BenchmarkError as error:
         raise PluginError(str(error)) from error
     finally:
-        sys.path.remove(str(SCRIPTS))
+        for folder in FOLDERS:
+            sys.path.remove(folder)

@@ -12,15 +12,15 @@ import pandas as pd
 import pyarrow as pa
 from pydantic import ValidationError
 
+from comparable_runs import settings_hash
 from pisoft.config.validation import problems_of
 from pisoft.errors import BenchmarkError, did_you_mean
-from pisoft.pages.summary import CELL, DIGITS, KEPT, Rows, Summary, read
-from pisoft.statistics.comparable_runs import settings_hash
 from pisoft.statistics.metrics import AUC_METRICS, AVERAGE, METRICS, SHARES
 from pisoft.statistics.published_settings import NO_NUMBER, NS, SECTIONS, SETTINGS
 from pisoft.statistics.results import KEYS, select
 from pisoft.store.schemas import RESULT
 from pisoft.workflow.commandline import run
+from summary import CELL, DIGITS, KEPT, Rows, Summary, read
 
 NOT_NEGATIVE = {*AUC_METRICS, "soft_ns", "soft_nc", "expected_retained", *SHARES}
 AT_MOST_ONE = {*NS, *SHARES}  # the others are ratios to a distance

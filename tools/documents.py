@@ -10,9 +10,9 @@ import jinja2
 from pisoft.errors import BenchmarkError
 
 MARKERS = "<!-- written by `make {}`: begin -->", "<!-- written by `make {}`: end -->"
-_MARKDOWN = jinja2.Environment(
+_TEMPLATES = jinja2.Environment(
     loader=jinja2.FileSystemLoader(Path(__file__).parent / "templates"),
-    autoescape=False,  # its only readers are the docs
+    autoescape=jinja2.select_autoescape(["html.jinja"]),
     undefined=jinja2.StrictUndefined,
     trim_blocks=True,
     lstrip_blocks=True,
@@ -20,9 +20,9 @@ _MARKDOWN = jinja2.Environment(
 )
 
 
-def render_markdown(template: str, **values: Any) -> str:
-    """Return one of the templates filled with values."""
-    return _MARKDOWN.get_template(template).render(**values)
+def render(template: str, **values: Any) -> str:
+    """Return one of `templates/` filled with values, whose markup is escaped in HTML."""
+    return _TEMPLATES.get_template(template).render(**values)
 
 
 def put_between_markers(document: str, text: str, name: str, target: str = "readme") -> str:

@@ -12,6 +12,7 @@ from typing import Any
 import pandas as pd
 
 from by_answer import by_answer
+from comparable_runs import run_settings, settings_hash
 from paper_findings import paper_findings
 from pisoft.attribution import load_method
 from pisoft.config.captions import left_out
@@ -22,12 +23,11 @@ from pisoft.config.resolved import Config
 from pisoft.config.shards import shards
 from pisoft.errors import BenchmarkError
 from pisoft.pages.index import model_facts
-from pisoft.pages.summary import KEPT, PROCEDURES, Summary, keep, kept, results_of, samples_of
-from pisoft.statistics.comparable_runs import run_settings, settings_hash
 from pisoft.statistics.reading import load_rows
 from pisoft.store.parquet import made_with, read_provenance, read_table
 from pisoft.store.shards import cell_path, shards_of
 from pisoft.workflow.commandline import run
+from summary import KEPT, PROCEDURES, Summary, keep, kept, results_of, samples_of
 
 CONFIG_FOLDER = Path(__file__).parents[1] / "config"
 CATALOGUE = CONFIG_FOLDER, load_method

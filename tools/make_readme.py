@@ -7,9 +7,9 @@ from pathlib import Path
 
 from documents import put_between_markers
 from keep_summary import BOARD, CURVES, README_RUN
-from pisoft.pages.summary import kept
 from pisoft.workflow.commandline import run
 from real_numbers import CHANGES, real_numbers_page, result_text
+from summary import kept
 
 PAGE = Path("docs/explanation/real-numbers.md")
 PROTOCOL = "dynamic"

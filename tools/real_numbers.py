@@ -1,4 +1,4 @@
-"""A run's numbers in README.md and the docs, from its summary (:mod:`pisoft.pages.summary`)."""
+"""A run's numbers in README.md and the docs, from its summary (:mod:`summary`)."""
 
 from __future__ import annotations
 
@@ -7,11 +7,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
-from documents import render_markdown
+from documents import render
 from paper_findings import paper_findings
 from pisoft.config.reference import markdown_table
 from pisoft.pages.findings import Numbers, answer
-from pisoft.pages.summary import Summary
 from pisoft.statistics.metrics import AUC_METRICS, AVERAGE, CONTROL, METRICS
 from pisoft.statistics.results import select
 from pisoft.tables import notes
@@ -27,6 +26,7 @@ from pisoft.tables.layout import (
     rank_text,
 )
 from pisoft.views.view import Results
+from summary import Summary
 
 LEADING = 3  # rows of the table, besides random scores
 CHANGES = "changes.txt"  # written by hand: why verdicts differ from those on the page before
@@ -55,7 +55,7 @@ def result_text(numbers: Numbers, *, protocol: str, figure: str, page: str) -> s
         lines.append(rows[place])
         if following > place + 1:
             lines.append(("…", *[""] * (1 + len(areas))))
-    return render_markdown(
+    return render(
         "readme.md.jinja",
         lines=lines,
         model=model,
@@ -109,7 +109,7 @@ def real_numbers_page(summary: Summary, figure: str, changes: str = "") -> str:
         previous = [summary.previous.get(one.claim, "–")] if summary.previous else []
         findings.append((one.claim, *previous, f"**{one.verdict}**", one.why))
     before = ["before"] if summary.previous else []
-    return render_markdown(
+    return render(
         "real_numbers.md.jinja",
         summary=summary,
         settings=settings,

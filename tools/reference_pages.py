@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import pyarrow as pa
 
-from documents import render_markdown
+from documents import render
 from pisoft.config.jobs.pages import PublishedJob
 from pisoft.config.reference import markdown_table
 from pisoft.formatting import NOTHING
@@ -24,7 +24,7 @@ def contracts_page() -> str:
     results = {kind: file for kind, file in FILES.items() if file.columns is RESULT}
     files = {kind: file for kind, file in FILES.items() if kind not in results}
     questions = [(f"`{file.path}`", file.row) for file in results.values()]
-    return render_markdown(
+    return render(
         "contracts.md.jinja",
         statuses=markdown_table(("status", "meaning"), statuses),
         files=files,
@@ -61,4 +61,4 @@ def paper_settings_page(job: PublishedJob) -> str:
         paper = as_text(one.setting.paper) if one.setting.where else NOTHING
         rows.append((f"`{one.key}`", as_text(one.here), paper, one.verdict, where))
     table = markdown_table(("setting", "`paper.yaml`", "paper", "verdict", "where"), rows)
-    return render_markdown("paper_settings.md.jinja", table=table)
+    return render("paper_settings.md.jinja", table=table)

@@ -6,7 +6,7 @@ import pytest
 
 import keep_summary
 from check_summary import problems
-from pisoft.pages.leaderboard import entries, leaderboard
+from leaderboard import entries, leaderboard
 
 pytestmark = pytest.mark.workflow
 

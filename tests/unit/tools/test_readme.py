@@ -19,8 +19,8 @@ from pisoft.config.loading import load_run
 from pisoft.config.validation import read_yaml
 from pisoft.errors import BenchmarkError
 from pisoft.pages.findings import Numbers
-from pisoft.pages.summary import KEPT, keep, kept, results_of
 from real_numbers import CHANGES, LEADING, result_text
+from summary import KEPT, keep, kept, results_of
 
 ENTRY = BOARD / f"{README_RUN}.json"
 BEGIN, END = (marker.format("readme") for marker in MARKERS)

@@ -14,13 +14,13 @@ from typing import Any
 
 import pandas as pd
 
-from pisoft.pages.summary import Summary, kept
-from pisoft.statistics.comparable_runs import NOT_STATED, cell_settings, differences
+from comparable_runs import NOT_STATED, cell_settings, differences
+from documents import render
 from pisoft.statistics.metrics import AUC_METRICS, AVERAGE, DECIMALS, METRICS
 from pisoft.tables.grid import each, mark
 from pisoft.tables.layout import interval_text, number_text, rank_text
-from pisoft.tables.writer import render_html
 from pisoft.views.view import decimals
+from summary import Summary, kept
 
 KEYS = ["model", "dataset", "protocol", "operator", "metric"]
 LONGEST = 60  # characters of a setting's value that are shown
@@ -92,7 +92,7 @@ def leaderboard(summaries: Mapping[str, Summary]) -> str:
         key: list(dict.fromkeys(shown[key] for shown, _ in cells))
         for key in ("model", "dataset", "routing", "metric")
     }
-    return render_html("leaderboard.html.jinja", summaries=summaries, cells=cells, filters=filters)
+    return render("leaderboard.html.jinja", summaries=summaries, cells=cells, filters=filters)
 
 
 def _rows(summaries: Mapping[str, Summary]) -> Iterator[pd.DataFrame]:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pisoft.statistics.comparable_runs import (
+from comparable_runs import (
     NOT_STATED,
     cell_settings,
     deciding,
