@@ -18,10 +18,9 @@ from pisoft.config.jobs.summaries import LayerStudyJob
 from pisoft.config.studies import SELECTED_METHODS
 from pisoft.errors import BenchmarkError
 from pisoft.seeds import keyed_generator
-from pisoft.statistics.intervals import half_widths
 from pisoft.statistics.metrics import AUC_METRICS, DECIMALS
 from pisoft.statistics.reading import Files, Summary
-from pisoft.statistics.samples import standard_errors
+from pisoft.statistics.samples import mean_rows
 from pisoft.statistics.soft import summarise
 from pisoft.store.parquet import OK, read_provenance
 
@@ -29,7 +28,7 @@ DEVELOPMENT, REST = "development", "rest"
 SELECTED, FIXED, LEAKY = "selected", "fixed", "leaky"
 SMALLEST_PART = 2  # samples: fewer have no standard error
 CELL = ["model", "dataset", "token_weights"]  # what has a depth
-MEAN = ["value", "standard_error", "n_clusters"]
+MEAN = ["value", "standard_error", "low", "high", "n_clusters"]
 NUMBER = ["protocol", "metric", "part", "position", *MEAN, "n", "n_failed", "text"]
 Settings = LayerStudyJob
 
@@ -122,9 +121,7 @@ def depth_statistics(
         for number in _numbers(rows, clusters or {})
     ]
     table = pd.DataFrame(numbers, columns=[*CELL, *NUMBER])
-    independent = table["n_clusters"].fillna(table["n"])
-    width = half_widths(table["standard_error"], independent).where(table["part"] != LEAKY)
-    table = table.assign(low=table["value"] - width, high=table["value"] + width)
+    table.loc[table["part"] == LEAKY, ["low", "high"]] = np.nan
     return table.rename(columns={"token_weights": "method"})
 
 
@@ -154,7 +151,7 @@ def _numbers(rows: pd.DataFrame, clusters: Mapping[str, str]) -> Iterator[dict[s
     numbers += [(SELECTED, REST, best[DEVELOPMENT]), (FIXED, REST, fixed)]
     numbers += [(LEAKY, LEAKY, best[LEAKY])]
     estimates = {
-        part: standard_errors(of_part.droplevel("part"), clusters).assign(value=of_part.mean())
+        part: mean_rows(of_part.droplevel("part"), clusters)
         for part, of_part in (complete.items() if enough else ())
     }
     for protocol, metric in values.columns.droplevel("method").unique():

@@ -23,7 +23,7 @@ import pandas as pd
 from pisoft.config.jobs.summaries import CompareJob
 from pisoft.statistics.metrics import AVERAGE
 from pisoft.statistics.reading import Files, Summary
-from pisoft.statistics.samples import standard_errors
+from pisoft.statistics.samples import mean_rows
 from pisoft.statistics.scores import StepScores, read_scores
 
 METRICS = ("kendall_tau", "top_overlap")
@@ -38,8 +38,8 @@ def summaries(files: Files, settings: CompareJob) -> dict[str, Summary]:
     model, dataset = prompts.with_suffix("").parts[-2:]
     samples = agreement_samples(steps, settings.methods)
     counts = {"n": samples.notna().sum(), "n_failed": samples.isna().sum()}
-    errors = standard_errors(samples, files.clusters())
-    rows = errors.assign(value=samples.mean(), **counts).reset_index()
+    rows = mean_rows(samples, files.clusters()).drop(columns=["low", "high"])
+    rows = rows.assign(**counts).reset_index()
     return {"method_agreement": [rows.assign(model=model, dataset=dataset)]}
 
 

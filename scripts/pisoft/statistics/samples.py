@@ -14,7 +14,7 @@ from functools import cached_property
 import numpy as np
 import pandas as pd
 
-from pisoft.statistics.intervals import ROUNDING, moment_roots
+from pisoft.statistics.intervals import ROUNDING, half_widths, moment_roots
 
 
 @dataclass(frozen=True)
@@ -104,17 +104,20 @@ class Samples:
         return totals.where(totals > 0)
 
 
-def standard_errors(values: pd.DataFrame, clusters: Mapping[str, str]) -> pd.DataFrame:
-    """Return the `standard_error` of the mean of each column of samples, and its `n_clusters`.
+def mean_rows(values: pd.DataFrame, clusters: Mapping[str, str]) -> pd.DataFrame:
+    """Return the mean of each column of samples, its `standard_error`, and Student's interval.
 
-    Where clusters are fewer than samples, it is cluster-robust; `n_clusters` is NaN elsewhere.
+    Where clusters are fewer than samples, these are cluster-robust and counted as `n_clusters`; it
+    is NaN elsewhere.
     """
     of_means = Samples.of_means(values, clusters)
-    counts = of_means.counts
-    n_clusters = counts["n_clusters"].where(counts["n_clusters"] < counts["n"])
+    n, clustered = of_means.counts["n"], of_means.counts["n_clusters"]
+    n_clusters = clustered.where(clustered < n)
     scale = np.sqrt(n_clusters / (n_clusters - 1).where(n_clusters > 1))
     errors = values.sem().mask(n_clusters.notna(), of_means.moment_roots.iloc[0] * scale)
-    return pd.DataFrame({"standard_error": errors, "n_clusters": n_clusters})
+    mean, width = values.mean(), half_widths(errors, clustered)
+    rows = {"value": mean, "standard_error": errors, "low": mean - width, "high": mean + width}
+    return pd.DataFrame({**rows, "n_clusters": n_clusters})
 
 
 def sample_matrix(rows: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:

@@ -32,11 +32,10 @@ from pisoft.config.jobs.summaries import SummariseJob
 from pisoft.errors import BenchmarkError
 from pisoft.faithfulness.curves import area_variance, auc, auc_full
 from pisoft.faithfulness.metrics import soft_nc, soft_ns
-from pisoft.statistics.intervals import half_widths
 from pisoft.statistics.metrics import CURVE_METRICS
 from pisoft.statistics.reading import Files, Summary
 from pisoft.statistics.results import summary_table
-from pisoft.statistics.samples import standard_errors
+from pisoft.statistics.samples import mean_rows
 from pisoft.statistics.soft_files import Steps, read_soft
 from pisoft.store.schemas import FILES
 
@@ -216,12 +215,11 @@ def _curve_rows(steps: Steps, curves: Mapping[str, np.ndarray]) -> pd.DataFrame:
 def _mean_curves(
     steps: Steps, curves: Mapping[str, np.ndarray], clusters: Mapping[str, str]
 ) -> tuple[pd.DataFrame, dict[str, int]]:
-    """Return means over samples with their standard errors, by metric and π, and counts."""
-    parts = {}
-    for metric, curve in curves.items():
-        frame = pd.DataFrame(curve[:, 1:], steps.ok, steps.grid)
-        errors = standard_errors(frame, clusters)
-        parts[f"pi_soft_{metric}"] = errors.assign(value=frame.mean())
+    """Return means over samples with their intervals, by metric and π, and counts."""
+    parts = {
+        f"pi_soft_{metric}": mean_rows(pd.DataFrame(curve[:, 1:], steps.ok, steps.grid), clusters)
+        for metric, curve in curves.items()
+    }
     counts = {"n": len(steps.ok), "n_failed": len(steps.status) - len(steps.ok)}
     return pd.concat(parts, names=["metric", "position"]), counts
 
@@ -243,7 +241,4 @@ def _on_common_grid(
                 f"{cell}: evaluated at π = {grids[cell].tolist()}, other cells at "
                 f"{common.tolist()}; delete its soft file and run the workflow again"
             )
-        rows = curves.reindex(every).reset_index().assign(**cell.keys, **counts)
-        independent = rows["n_clusters"].fillna(rows["n"])
-        half_width = half_widths(rows["standard_error"], independent)
-        yield rows.assign(low=rows["value"] - half_width, high=rows["value"] + half_width)
+        yield curves.reindex(every).reset_index().assign(**cell.keys, **counts)

@@ -10,7 +10,7 @@ from statsmodels.api import OLS
 
 from pisoft.config.jobs.summaries import ResamplingJob
 from pisoft.statistics.estimates import estimate_rows, paired_tests
-from pisoft.statistics.samples import Samples, standard_errors
+from pisoft.statistics.samples import Samples, mean_rows
 
 DRAWING = ResamplingJob(seed=1, resamples=300)
 
@@ -68,7 +68,7 @@ def test_copies_in_the_clusters_of_their_originals_add_nothing_but_to_n():
         assert doubled["n_clusters"][once["dataset"] == "other"].isna().all()
 
 
-def test_standard_errors_are_those_of_a_regression_with_clusters_of_different_sizes():
+def test_mean_rows_are_those_of_a_regression_with_clusters_of_different_sizes():
     samples = skewed(40, columns=2)
     values = samples.numerators.iloc[:, [0]]
     clusters = {name: str(k // 3 if k < 20 else k) for k, name in enumerate(values.index)}
@@ -80,9 +80,10 @@ def test_standard_errors_are_those_of_a_regression_with_clusters_of_different_si
     error = of_means.moment_roots.iloc[0, 0] * np.sqrt(count / (count - 1))
     assert error == pytest.approx(fit.bse.iloc[0])
     assert of_means.counts["n_clusters"].tolist() == [count]
-    (row,) = standard_errors(values, clusters).itertuples(index=False)
+    columns = ["standard_error", "n_clusters"]
+    (row,) = mean_rows(values, clusters)[columns].itertuples(index=False)
     assert row == pytest.approx((fit.bse.iloc[0], count))
-    (row,) = standard_errors(values, {}).itertuples(index=False)
+    (row,) = mean_rows(values, {})[columns].itertuples(index=False)
     assert row == pytest.approx((present.sem(), np.nan), nan_ok=True)
 
 
