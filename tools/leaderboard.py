@@ -14,7 +14,7 @@ from typing import Any
 
 import pandas as pd
 
-from comparable_runs import NOT_STATED, cell_settings, differences
+from comparable_runs import NOT_STATED, Settings, cell_settings, differences
 from documents import render
 from pisoft.statistics.metrics import AUC_METRICS, AVERAGE, DECIMALS, METRICS
 from pisoft.tables.grid import each, mark
@@ -27,32 +27,18 @@ LONGEST = 60  # characters of a setting's value that are shown
 
 
 @dataclass(frozen=True)
-class Standing:
-    """A line of a ranking."""
-
-    rank: str
-    method: str
-    value: str
-    interval: str
-    mark: str
-    n: str
-    failed: int
-    run: str
-
-
-@dataclass(frozen=True)
 class Ranking:
     """Methods of comparable runs, best first.
 
     Attributes:
         runs: whose they are.
-        standings: the methods.
+        standings: a line for each method.
         differing: by another run of the same cell, what makes it incomparable.
         options: in what methods of these runs differ, by run.
     """
 
     runs: tuple[str, ...]
-    standings: tuple[Standing, ...]
+    standings: tuple[dict[str, Any], ...]
     differing: Mapping[str, Sequence[str]]
     options: Mapping[str, Sequence[str]]
 
@@ -127,53 +113,42 @@ def _rankings(
             tuple(runs),
             tuple(_standings(rows[rows["run"].isin(runs)])),
             {
-                run: list(_texts(_of_both(differences(shared, other), owners["datasets"])))
+                run: list(_differences(shared, other, owners["datasets"]))
                 for run, (other, _) in settings.items()
                 if run not in runs
             },
-            {
-                run: list(_texts(_common(differences(options, settings[run][1]))))
-                for run in runs[1:]
-            },
+            {run: list(_differences(options, settings[run][1])) for run in runs[1:]},
         )
 
 
-def _of_both(
-    pairs: Mapping[str, tuple[Any, Any]], datasets: Collection[str]
-) -> dict[str, tuple[Any, Any]]:
-    """Return what differs, without the settings of datasets that one run lacks, as it says."""
-    return {
-        key: pair
-        for key, pair in pairs.items()
-        if NOT_STATED not in pair or key.partition(".")[0] not in datasets
-    }
-
-
-def _common(pairs: Mapping[str, tuple[Any, Any]]) -> dict[str, tuple[Any, Any]]:
-    """Return the options that both runs state: of a method that one of them lacks, none."""
-    return {key: pair for key, pair in pairs.items() if NOT_STATED not in pair}
-
-
-def _standings(rows: pd.DataFrame) -> Iterator[Standing]:
+def _standings(rows: pd.DataFrame) -> Iterator[dict[str, Any]]:
     """Yield the methods of comparable runs, ranked together; each is tested within its run."""
     ranks = rows["value"].round(DECIMALS).rank(ascending=False)  # of areas, higher is better
     rows = rows.assign(joint=ranks, is_best=rows["method"] == rows["best"])
     for row in rows.sort_values("joint", kind="stable").itertuples():
-        yield Standing(
-            rank_text(row.joint),
-            row.label,
-            number_text(row.value, row.decimals),
-            interval_text(row.low, row.high, row.decimals) or "",
-            mark(row),
-            f"{row.n}",
-            row.n_failed,
-            row.run,
-        )
+        yield {
+            "rank": rank_text(row.joint),
+            "method": row.label,
+            "value": number_text(row.value, row.decimals),
+            "interval": interval_text(row.low, row.high, row.decimals) or "",
+            "mark": mark(row),
+            "n": row.n,
+            "failed": row.n_failed,
+            "run": row.run,
+        }
 
 
-def _texts(pairs: Mapping[str, tuple[Any, Any]]) -> Iterator[str]:
-    """Yield `KEY: HERE, there THERE`."""
-    for key, values in pairs.items():
+def _differences(
+    first: Settings, second: Settings, datasets: Collection[str] | None = None
+) -> Iterator[str]:
+    """Yield the settings in which two runs differ, as `KEY: HERE, there THERE`.
+
+    A setting that one run alone states is left out if it is of one of the `datasets`, which the
+    other run lacks; without `datasets` any such setting is, as options of methods are.
+    """
+    for key, values in differences(first, second).items():
+        if NOT_STATED in values and (datasets is None or key.partition(".")[0] in datasets):
+            continue
         here, there = (
             text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
             for text in (v if isinstance(v, str) else json.dumps(v) for v in values)
