@@ -132,18 +132,12 @@ class AttributionMethod(ABC):
         return type(self).__module__.rpartition(".")[2]
 
     def check(self, model: LanguageModel) -> None:
-        """Raise a BenchmarkError if method or options do not suit the model, or warn of a baseline.
-
-        Called once per job.
+        """Raise a BenchmarkError if method or options do not suit the model; called once per job.
 
         A subclass that asks for more calls this first.
         """
         if self.needs_attention:
             model.require("attention", f"method '{self.name}'")
-        if isinstance(self.options, BaselineOptions) and self.options.baseline == "reference":
-            from pisoft.models.baselines import warn_of_reference
-
-            warn_of_reference(model, f"method '{self.name}'")
 
     def last_layers(self, model: LanguageModel, count: int | None) -> range:
         """Return the indices of the last decoder layers.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from functools import cache
 from typing import Any, Literal
 
 import torch
@@ -21,7 +22,7 @@ def baseline_embeddings(
 
     `reference` is what Inseq compares with: the embedding of the unknown token, else of the
     padding token, else of the end-of-sequence token, at every position but those of
-    end-of-sequence tokens, which stay as they are.
+    end-of-sequence tokens, which stay as they are. A reference that ends texts is warned of.
 
     Raises:
         BenchmarkError: `reference`, and the model's tokenizer has none of these tokens.
@@ -35,6 +36,9 @@ def baseline_embeddings(
             f"model '{model.name}': option baseline: 'reference' needs an unknown, padding or "
             "end-of-sequence token, and the tokenizer has none of them; 'zero' needs none"
         )
+    text = tokenizer.convert_ids_to_tokens(reference)
+    if reference == tokenizer.eos_token_id or "endoftext" in text:
+        _warn_of_end(model.name, text)
     ids = torch.full_like(input_ids, reference)
     if tokenizer.eos_token_id is not None:
         ids = torch.where(input_ids == tokenizer.eos_token_id, input_ids, ids)
@@ -47,22 +51,12 @@ def reference_token(tokenizer: Any) -> int | None:
     return next((token for token in known if token is not None), None)
 
 
-def warn_of_reference(model: LanguageModel, who: str) -> None:
-    """Say so if the reference token ends texts: then its place hardly changes what it does.
-
-    Args:
-        model: with the tokenizer.
-        who: uses the token.
-    """
-    tokenizer = model.tokenizer
-    token = reference_token(tokenizer)
-    text = "" if token is None else tokenizer.convert_ids_to_tokens(token)
-    if token == tokenizer.eos_token_id or "endoftext" in text:
-        logger.warning(
-            "%s: the reference token of model '%s' is %s, which ends texts: wherever it stands, "
-            "the answer is lost, so scores of a prompt are nearly equal; option baseline: 'zero' "
-            "needs no token",
-            who,
-            model.name,
-            text,
-        )
+@cache
+def _warn_of_end(model: str, token: str) -> None:
+    """Say once that a model's reference token ends texts."""
+    logger.warning(
+        "model '%s': the reference token, %s, ends texts: wherever it stands, the answer is lost, "
+        "so scores of a prompt are nearly equal; option baseline: 'zero' needs no token",
+        model,
+        token,
+    )

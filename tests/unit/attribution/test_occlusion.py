@@ -1,12 +1,12 @@
 """Occlusion against brute force: one forward per token, in float64."""
 
-import copy
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 import torch
 
-from helpers.attributions import attribute, build
+from helpers.attributions import attribute
 from helpers.families import FAMILIES, network
 from helpers.quick_cases import each_value_quick, one_quick
 from helpers.random_models import SHAPES, VOCABULARY, samples, twins
@@ -94,16 +94,17 @@ def test_a_reference_that_does_not_exist_is_named():
 
 
 @pytest.mark.parametrize(
-    ("unknown", "baseline", "warned"),
-    [("<unk>", "reference", ""), ("</s>", "zero", ""),
-     ("</s>", "reference", "is </s>, which ends texts"),
-     ("<|endoftext|>", "reference", "is <|endoftext|>, which ends texts")],
+    ("token", "text", "baseline", "warned"),
+    [(0, "<unk>", "reference", ""), (2, "</s>", "zero", ""),
+     (2, "</s>", "reference", "reference token, </s>, ends texts"),
+     (0, "<|endoftext|>", "reference", "reference token, <|endoftext|>, ends texts")],
 )  # fmt: skip
-def test_a_reference_that_ends_texts_is_warned_of(unknown, baseline, warned, caplog):
+def test_a_reference_that_ends_texts_is_warned_of_once(token, text, baseline, warned, caplog):
     model = twins("llama-gqa")[0]
-    tokenizer = copy.deepcopy(model.tokenizer)
-    tokenizer.add_special_tokens({"unk_token": unknown})
-    model.__dict__["tokenizer"] = tokenizer
-    build("occlusion", baseline=baseline).check(model)
-    assert bool(caplog.text) == bool(warned)
+    model.name = text
+    model.__dict__["tokenizer"] = SimpleNamespace(
+        unk_token_id=token, eos_token_id=2, pad_token_id=2, convert_ids_to_tokens=lambda _: text
+    )
+    attribute("occlusion", model, samples()[:2], baseline=baseline)
+    assert len(caplog.messages) == bool(warned)
     assert warned in caplog.text
