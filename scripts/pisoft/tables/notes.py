@@ -153,6 +153,15 @@ def of_coverage(coverage: Results) -> list[str]:
     return [f"Samples per dataset: {listed}.", outcome if failed else "No sample failed."]
 
 
+def left_out(coverage: Results) -> list[str]:
+    """Say which datasets have no samples of the metric at all, and why."""
+    reasons = coverage.rows[coverage.rows["text"] != ""].drop_duplicates("dataset")
+    return [
+        f"Left out: {coverage.datasets[row.dataset]}, because {row.text}."
+        for row in reasons.itertuples()
+    ]
+
+
 def _failures(rows: pd.DataFrame) -> dict[tuple[str, str], str]:
     """Return the failures by dataset and method, each such as `2 nonfinite_attribution`."""
     listed: dict[tuple[str, str], list[str]] = {}

@@ -20,8 +20,8 @@ def ranking(
 
     Failures are those of the `counted` metric. `chance` are the lines of a last block.
     """
-    coverage = view.results("coverage", metric=counted)
-    coverage = coverage.of(coverage.rows[coverage.rows["text"] == ""])
+    every = view.results("coverage", metric=counted)
+    coverage = every.of(every.rows[every.rows["text"] == ""])
     below = chance or {}
     listed = [*names, *(keys["metric"] for keys in below.values())]
     results = view.results("statistics", metric=listed)
@@ -35,5 +35,5 @@ def ranking(
     clamp = notes.clamp(view.settings.clamp) if counted == "identity" else ""
     marks = notes.marks(results, view.settings.equivalence_margin)
     meanings = [*on_metrics, *marks, clamp]
-    counts = [*notes.of_average(coverage), *notes.of_coverage(coverage)]
+    counts = [*notes.of_average(coverage), *notes.of_coverage(coverage), *notes.left_out(every)]
     return grid.grid_table(view, results, columns, made, [*meanings, *counts])
