@@ -10,6 +10,7 @@ SOME_CELLS = {
     # Insertion and deletion, recovery of evidence, time: not of every dataset and method.
     "ranking": [cell for cell in CELLS if cell.dataset in RANKED],
     "ranked_controls": [cell for cell in CONFIG.cells("controls") if cell.dataset in RANKED],
+    "replaced": [cell for cell in CELLS if CONFIG.counterfactuals and cell.dataset in RANKED],
     "evidence": [cell for cell in CELLS if CONFIG.datasets[cell.dataset].has_evidence],
     "context_use": [cell for cell in CELLS if CONFIG.datasets[cell.dataset].planted_task],
     "timed": [cell for cell in CELLS if cell.method in COMPUTED],

@@ -1,17 +1,13 @@
 # In:  prompts, generations, attributions and the model. The first three may hold more samples than
-#      one evaluation.
+#      one evaluation. For counterfactuals, also the masked model, or prompts of the whole dataset.
 # Out: <data>/soft/{protocol}{operator}/{model}/{method}/{part}.parquet, the distance of every draw;
 #      <data>/inputs/{protocol}/{model}/{part}.parquet, what the model makes of such inputs;
-#      <data>/ranking/{model}/{method}/{part}.parquet, whether each step of insertion and
-#      deletion flips the label word.
+#      <data>/ranking/{model}/{method}/{part}.parquet, whether each step flips the label word.
 
 
 rule evaluate_soft:
     input:
-        prompts=SOURCES.enclosing("<data>/prompts/{model}/{part}.parquet"),
-        generations=SOURCES.enclosing("<data>/generations/{model}/{part}.parquet"),
-        attributions=SOURCES.enclosing("<data>/attributions/{model}/{method}/{part}.parquet"),
-        model=SOURCES.model,
+        **SOURCES.evaluated,
     output:
         soft="<data>/soft/{protocol}{operator}/{model}/{method}/{part}.parquet",
     log:
@@ -63,6 +59,9 @@ rule inspect_inputs:
 
 
 use rule evaluate_soft as evaluate_ranking with:
+    input:
+        **SOURCES.evaluated,
+        replacements=SOURCES.replacements,
     output:
         ranking="<data>/ranking/{model}/{method}/{part}.parquet",
     log:
@@ -72,6 +71,6 @@ use rule evaluate_soft as evaluate_ranking with:
     resources:
         **model_resources("evaluate_ranking"),
     params:
-        **job("evaluate_ranking", "ranking"),
+        **job("evaluate_ranking", "ranking", option="replacements"),
     message:
         "Ranking by {wildcards.method} on {wildcards.model}, {wildcards.part}"

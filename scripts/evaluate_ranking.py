@@ -1,19 +1,24 @@
-"""Evaluate attributions by insertion and deletion: does the preferred label word flip?"""
+"""Evaluate attributions by insertion, deletion and counterfactuals: does the answer flip?"""
 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from typing import Any
 
 from pisoft.config.jobs.cells import RankingJob
+from pisoft.faithfulness.counterfactuals import Replace, drawn, proposed
 from pisoft.faithfulness.ranking import STEP, RankingEvaluator, not_applicable_rows
 from pisoft.models.batching import blocks
 from pisoft.models.device import reset_peak_memory, token_budget
 from pisoft.models.loading import evaluation_facts, load_model
+from pisoft.models.masked import load_masked_model
+from pisoft.models.model import LanguageModel
 from pisoft.models.repository import located
 from pisoft.progress import progress
 from pisoft.store.cells import read_cell, read_prompts
 from pisoft.store.parquet import provenance, write_rows
+from pisoft.store.shards import expanded
 from pisoft.workflow.commandline import OF_MODEL, job_parser, run
 
 Row = dict[str, Any]
@@ -21,7 +26,7 @@ INPUTS = ("prompts", "generations", "attributions")
 
 
 def main(arguments: argparse.Namespace) -> None:
-    """Evaluate block by block, write two rows per sample in the order of the prompts."""
+    """Evaluate block by block, write a row per sample and curve in the order of the prompts."""
     settings = RankingJob.model_validate_json(arguments.settings)
     facts: dict[str, Any] = {}
     if settings.not_applicable is None:
@@ -45,7 +50,10 @@ def evaluate(
     ]
     model = load_model(*located(settings.model, arguments.model), arguments.gpus)
     budget = token_budget(settings.token_budget, model.device)
-    evaluator = RankingEvaluator(model, settings.ranking, settings.scope, settings.seed, budget)
+    replace = replacements(arguments.replacements, settings, model, budget)
+    evaluator = RankingEvaluator(
+        model, settings.ranking, settings.scope, settings.seed, budget, replace
+    )
     reset_peak_memory(model.device)
     rows = []
     chosen = blocks(triples, settings.block_size)
@@ -57,5 +65,31 @@ def evaluate(
     return rows, evaluation_facts(model, evaluator)
 
 
+def replacements(
+    patterns: Sequence[str], settings: RankingJob, model: LanguageModel, budget: int
+) -> Replace | None:
+    """Return what replaces the tokens of counterfactuals, if there are any."""
+    files = [path for pattern in patterns for path in expanded(pattern)]
+    if settings.ranking.counterfactuals == "records":
+        prompts = (row for path in files for row in read_prompts(path))
+        return drawn(prompts, settings.scope, settings.seed)
+    if settings.masked_model is None:
+        return None
+    masked = load_masked_model(*located(settings.masked_model, files), model.device)
+    return proposed(masked, model.tokenizer, settings.seed, budget)
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the command line."""
+    line = job_parser(__doc__, *INPUTS, *OF_MODEL)
+    line.add_argument(
+        "--replacements",
+        nargs="*",
+        default=[],
+        help="files of the masked model as in --model, or prompts of all parts of the dataset",
+    )
+    return line
+
+
 if __name__ == "__main__":
-    run(main, job_parser(__doc__, *INPUTS, *OF_MODEL))
+    run(main, parser())

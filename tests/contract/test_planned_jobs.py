@@ -262,6 +262,16 @@ EDITED = {  # by modules: cells of one method, and rules whose every job is run 
 }
 
 
+@pytest.mark.parametrize("source", one_is_quick([None, "records", "masked_model"]))
+def test_counterfactuals_are_computed_with_insertion_and_deletion(done, every, source):
+    """Without them, nothing is computed again."""
+    run = RUN | {"masked_model": "demo-masked", "ranking": {"counterfactuals": source}}
+    again = outdated(done, run)
+    made = made_by(every, "evaluate_ranking", *AFTER_RANKING) | tables("counterfactuals")
+    assert files(again).keys() == (made if source else set())
+    assert ("make_masked_model" in again.values()) == (source == "masked_model")
+
+
 @pytest.mark.parametrize("module", one_is_quick(EDITED))
 def test_edited_code_computes_again_what_depends_on_it(done, every, edit, module):
     edit(module)

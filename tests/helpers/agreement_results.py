@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from pisoft.statistics.metric_agreement import RANKING_METRICS
+from pisoft.statistics.metrics import RANKING_METRICS, TOKENS_CHANGED
 
 METHODS = {"random": "Random", "attention": "Attention", "mine": "$ Mine_{ <b>"}
 DATASETS = {"sst2": "SST2", "imdb": "IMDb"}
+UNROUTED = (*RANKING_METRICS, TOKENS_CHANGED)
 NS, NC, DELETION, INSERTION = "auc_pi_soft_ns", "auc_pi_soft_nc", "deletion_auc", "insertion_auc"
 CELL = {"model": "llama"}
 VALUES = {
@@ -35,7 +36,7 @@ def metric_rows(values, protocol="dynamic", datasets=("average",)):
     """Results of `statistics`; `values` = {metric: values of the methods a, b, …}."""
     return [
         {
-            **CELL, "protocol": "" if metric in RANKING_METRICS else protocol, "metric": metric,
+            **CELL, "protocol": "" if metric in UNROUTED else protocol, "metric": metric,
             "dataset": dataset, "method": method, "value": value,
         }
         for metric, numbers in values.items()

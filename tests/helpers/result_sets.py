@@ -97,6 +97,7 @@ CASES = {
         (*published.METHODS, "mine"), tuple(published.DATASETS), labels=LABELS
     ),
 }
+REPLACED = ("tokens_changed", "not_flipped")
 WITHOUT_ROUTING = ("deletion_auc", "insertion_auc", *EVIDENCE)
 PLAIN = {**CELL, "status": "ok", "best": "mine", "device": "cpu", "n": 20, "n_failed": 1}
 PLAIN |= {"n_clusters": None}
@@ -260,7 +261,11 @@ def values_of(case: Case) -> dict[str, dict[Any, Any]]:
             "sample_id": case.samples,
             "metric": tuple(SAMPLE_METRICS),
         },
-        "statistics": {"metric": tuple(METRICS), "dataset": shown, "method": methods},
+        "statistics": {
+            "metric": tuple(name for name in METRICS if name not in REPLACED),
+            "dataset": shown,
+            "method": methods,
+        },
         "timings": {
             "method": methods,
             "dataset": datasets,
@@ -272,6 +277,31 @@ def values_of(case: Case) -> dict[str, dict[Any, Any]]:
             "dataset": datasets,
             "method": methods,
             "part": ("total", "between_samples", "monte_carlo", "numerical"),
+        },
+    }
+
+
+def values_of_counterfactuals(case: Case) -> dict[str, dict[Any, Any]]:
+    """Return the same of counterfactuals, apart: they change no number of the other rows."""
+    shown = (*case.datasets, "average")
+    return {
+        "comparisons": {
+            "protocol": ("",),
+            "metric": REPLACED[:1],
+            "dataset": shown,
+            ("method", "other"): list(itertools.combinations(case.methods, 2)),
+        },
+        "ranks": {
+            "metric": REPLACED[:1],
+            "dataset": ("average",),
+            "part": ("kendall_tau",),
+            "other": AREAS,
+        },
+        "statistics": {
+            "protocol": ("",),
+            "metric": REPLACED,
+            "dataset": shown,
+            "method": case.methods,
         },
     }
 
@@ -399,7 +429,7 @@ def write_results(folder: Path, displays: Iterable[Display], case: Case) -> dict
     """Write the files that displays read, and return their patterns by kind."""
     kinds = dict.fromkeys(kind for display in displays for kind in display.reads)
     patterns = {kind: FILES[kind].pattern for kind in kinds}
-    values = values_of(case)
+    values, replaced = values_of(case), values_of_counterfactuals(case)
     for kind, pattern in patterns.items():
         for method, dataset in itertools.product(case.methods, case.datasets):
             names = {**Cell(**CELL, method=method).wildcards, "dataset": dataset, "part": dataset}
@@ -408,6 +438,8 @@ def write_results(folder: Path, displays: Iterable[Display], case: Case) -> dict
                 continue
             if kind in values:
                 rows = rows_of(kind, case, values[kind])
+                if kind in replaced:
+                    rows += rows_of(kind, case, replaced[kind])
                 if "{dataset}" in pattern:
                     rows = [row | {"dataset": dataset} for row in rows]
                 if "{model}" in pattern:

@@ -166,9 +166,13 @@ def test_adding_a_display_needs_no_other_line():
         ]
 
 
-def test_the_embedded_runs_show_every_table_and_figure():
-    runs = [*DEMOS, ROOT / "config/context-use.yaml"]
-    rules = (rule for file in runs for rule in parsed_rules([file]).values())
+def test_the_embedded_runs_show_every_table_and_figure(tmp_path):
+    """Counterfactuals are off in all of them, and one key away."""
+    switch = tmp_path / "counterfactuals.yaml"
+    switch.write_text("ranking: {counterfactuals: records}\n", encoding="utf-8")
+    runs = [*([file] for file in DEMOS), [ROOT / "config/context-use.yaml"]]
+    runs.append([ROOT / "config/demo-trust.yaml", switch])
+    rules = (rule for files in runs for rule in parsed_rules(files).values())
     files = (Path(str(file)).parts[2:4] for rule in rules for file in rule.output)
     shown = {tuple(parts) for parts in files if parts[0] in ENDINGS}
     every = {(room, name) for room in ENDINGS for name in displays_in(room)}

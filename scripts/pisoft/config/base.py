@@ -57,6 +57,7 @@ Target = Literal[TargetToken, "contrastive", "span"]  # what scores explain
 AttributedFunction = Literal["probability", "logit", "log_odds"]
 Operator = Literal["remove", "zero"]
 Ablation = Literal["zero", "mean", "unknown", "hide"]  # what a soft perturbation does to a token
+Replacements = Literal["masked_model", "records"]  # where those of counterfactuals come from
 FlipOf = Literal["label_word", "first_token"]  # what counts as the answer
 TokenWeights = Literal["loosened", "original"]
 Sampler = Literal["iid", "latin", "count"]

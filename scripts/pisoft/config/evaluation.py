@@ -13,6 +13,7 @@ from pisoft.config.base import (
     Increasing,
     Normalisation,
     Operator,
+    Replacements,
     Sampler,
     Scope,
     ScoresOf,
@@ -175,6 +176,10 @@ class RankingSettings(Strict):
     flip_of: FlipOf = "label_word"
     """The answer whose flip is counted: the preferred label word (`label_word`), or the most
     probable next token, which may be no label word (`first_token`). The paper leaves this open."""
+    counterfactuals: Replacements | None = None
+    """Also replace the highest-scoring tokens until the answer flips, by tokens that the masked
+    model proposes (`masked_model`) or that are drawn from the dataset's prompts (`records`); null:
+    skipped."""
     steps: int = Field(20, ge=1, le=1000)
     """Number of equal steps; paper: 20, each of 5 % of the tokens."""
 

@@ -62,7 +62,7 @@ def _check_backward(config: Config, model: str, where: str) -> None:
 def check_references(config: Config, origin: str) -> None:
     """Check what crosses entries: local paths exist, and models learn what the run has."""
     kinds = ["datasets", "methods", "models"]
-    if any(method.needs_masked_model for method in config.methods.values()):
+    if config.needs_masked_model:
         kinds.append("masked_models")  # else it may be anywhere
     for kind in kinds:
         for name, entry in getattr(config, kind).items():

@@ -6,7 +6,7 @@ from typing import TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
-from pisoft.config.base import Target, TargetToken
+from pisoft.config.base import Replacements, Target, TargetToken
 from pisoft.config.cells import Cell, Study
 from pisoft.config.datasets import DatasetEntry
 from pisoft.config.methods import Method
@@ -34,6 +34,17 @@ class Config(BaseModel):
         """The selected methods, and those that only a study evaluates."""
         added = [study.added for study in self.studies.values()]
         return {name: method for of in (*added, self.methods) for name, method in of.items()}
+
+    @property
+    def counterfactuals(self) -> Replacements | None:
+        """Where the replacements of counterfactuals come from; None: there are none."""
+        return self.run_file.ranking.counterfactuals if self.run_file.ranking else None
+
+    @property
+    def needs_masked_model(self) -> bool:
+        """Whether a method needs the masked model, or counterfactuals do."""
+        methods = self.evaluated_methods.values()
+        return self.counterfactuals == "masked_model" or any(m.needs_masked_model for m in methods)
 
     def sources(self, *kinds: type[Source]) -> dict[str, Source]:
         """Return where the scores of evaluated methods come from, of those from these kinds."""

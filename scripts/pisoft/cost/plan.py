@@ -38,6 +38,7 @@ from pisoft.cost.tokens import (
     draw_bounds,
     generation_tokens,
     inspection_tokens,
+    proposal_tokens,
     ranking_tokens,
     repetition_work,
     soft_tokens,
@@ -249,7 +250,10 @@ class _Model:
         if ranked and run_file.ranking is not None and is_label:
             for part, lengths in parts.items():
                 tokens = lengths.total(partial(ranking_tokens, settings=run_file.ranking))
-                yield self.job("evaluate_ranking", f"{self.name}/{cell.method}/{part}", tokens)
+                job = self.job("evaluate_ranking", f"{self.name}/{cell.method}/{part}", tokens)
+                if self._config.counterfactuals == "masked_model":
+                    job = self._with_masked_model(job, lengths.total(proposal_tokens))
+                yield job
 
     def _attribution(self, cell: str, name: str, lengths: Lengths) -> Job:
         """Return the job of an attribution; the shortest sample is attributed twice, to warm up."""

@@ -38,10 +38,7 @@ class Work:
 
 
 def attribution_work(sample: SampleLengths, method: AttributionMethod) -> Work:
-    """Return what the attribution of one sample takes.
-
-    The masked model reads the prompt once for each perturbable token, or as much of it as it can.
-    """
+    """Return what the attribution of one sample takes."""
     steps = len(sample.steps)
     if isinstance(method, ScopedMethod):
         scope = range(sample.first, sample.first + sample.perturbable)
@@ -52,8 +49,16 @@ def attribution_work(sample: SampleLengths, method: AttributionMethod) -> Work:
         sample.read * forwards,
         sample.read * method.float32_forwards(sample.prompt, steps),
         method.elements(sample.read),
-        sample.perturbable * min(sample.prompt, MASKED_CONTEXT) if method.needs_masked_model else 0,
+        proposal_tokens(sample) if method.needs_masked_model else 0,
     )
+
+
+def proposal_tokens(sample: SampleLengths) -> float:
+    """Return the tokens that a masked model reads to propose replacements for a sample.
+
+    It reads the prompt once for each perturbable token, or as much of it as it can.
+    """
+    return sample.perturbable * min(sample.prompt, MASKED_CONTEXT)
 
 
 def repetition_work(sample: SampleLengths, method: AttributionMethod) -> Work:
@@ -81,7 +86,7 @@ def inspection_tokens(sample: SampleLengths, masks: int) -> float:
 
 
 def ranking_tokens(sample: SampleLengths, settings: RankingSettings) -> float:
-    """Return the tokens of insertion and deletion for one method.
+    """Return the tokens of insertion, deletion and counterfactuals for one method.
 
     Tokens before the one in front of the first perturbable token are read once. Steps of both
     curves that keep the same tokens share a forward, and the clean prompt needs none.
@@ -89,7 +94,7 @@ def ranking_tokens(sample: SampleLengths, settings: RankingSettings) -> float:
     if not sample.perturbable:
         return 0
     steps = min(settings.steps, sample.perturbable)
-    forwards = 2 * steps - 1
+    forwards = (3 if settings.counterfactuals else 2) * steps - 1
     prefix = max(0, sample.first - 1)
     removed = sample.perturbable * steps if settings.operator == "remove" else 0  # in all
     return prefix + forwards * (sample.prompt - prefix) - removed

@@ -1,4 +1,4 @@
-"""Insertion and deletion: does the answer flip (paper, app:insertion/deletion)?
+"""Insertion, deletion and counterfactuals: does the answer flip (paper, app:insertion/deletion)?
 
 The answer is the label word that the model prefers, or the first token that it would generate.
 
@@ -8,16 +8,19 @@ perturbable token. So what the two curves keep at a step is each other's complem
 without any perturbable token, and insertion with the clean prompt. Where nothing at all is left to
 read, as with scope `all`, there is no answer, which counts as a flip.
 
+A counterfactual has the tokens replaced that deletion removes (see
+:mod:`pisoft.faithfulness.counterfactuals`).
+
 Shapes: m perturbable tokens, S steps, B inputs, T tokens of an input, V vocabulary size.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -26,6 +29,7 @@ from transformers.cache_utils import Cache
 
 from pisoft.config.base import FlipOf, Operator, Scope
 from pisoft.config.evaluation import RankingSettings
+from pisoft.faithfulness.counterfactuals import Replace
 from pisoft.models.batching import fitted_batches, warn_too_long
 from pisoft.models.generation import preferred_label
 from pisoft.models.model import LanguageModel
@@ -41,27 +45,32 @@ from pisoft.store.parquet import (
 from pisoft.store.scope import perturbable_positions
 
 Row = dict[str, Any]
-Key = tuple[str, bytes]  # sample id, and which of its perturbable tokens are kept
+Perturbation = Operator | Literal["replace"]
+# Sample id, what happens to tokens that are not kept, and which perturbable tokens are kept.
+Key = tuple[str, Perturbation, bytes]
 CURVES = ("deletion", "insertion")
+COUNTERFACTUAL = "counterfactual"
 _ANSWERS: dict[FlipOf, str] = {"label_word": "predicted_label", "first_token": "greedy_token_id"}
 STEP = 0  # a classification explains one token, that of the label word
 
 
 @dataclass(frozen=True)
 class RankedSample:
-    """A sample, and what every step of both curves keeps of it.
+    """A sample, and what every step of each curve keeps of it.
 
     Attributes:
         prompt: row of contract `prompts`.
         answer: of the clean prompt: the preferred label word, or the first token's id.
         perturbable: positions in the prompt that a perturbation may touch, increasing, (m,).
-        kept: by curve and step, which of these are kept, (2, S, m).
+        kept: by curve and step, which of these are kept, (C, S, m).
+        replacements: token ids that counterfactuals have there, (m,); None: there are none.
     """
 
     prompt: Row
     answer: str | int
     perturbable: np.ndarray
     kept: np.ndarray
+    replacements: np.ndarray | None = None
 
 
 @dataclass(frozen=True)
@@ -71,6 +80,7 @@ class PerturbedInput:
     Attributes:
         sample: whose input it is.
         kept: which perturbable tokens are kept, (m,).
+        perturbation: what happens to the others.
         prefix: token ids in front, which no perturbation touches.
         token_ids: token ids behind the prefix, (T,).
         factors: what the embeddings of these are multiplied by, (T,).
@@ -78,6 +88,7 @@ class PerturbedInput:
 
     sample: RankedSample
     kept: np.ndarray
+    perturbation: Perturbation
     prefix: tuple[int, ...]
     token_ids: np.ndarray
     factors: np.ndarray
@@ -85,11 +96,11 @@ class PerturbedInput:
     @property
     def key(self) -> Key:
         """What tells it from every other input."""
-        return _key(self.sample, self.kept)
+        return _key(self.sample, self.perturbation, self.kept)
 
 
 class RankingEvaluator:
-    """Runs insertion and deletion over blocks of samples.
+    """Runs insertion, deletion and counterfactuals over blocks of samples.
 
     Args:
         model: the explained model.
@@ -97,6 +108,7 @@ class RankingEvaluator:
         scope: which tokens may be perturbed.
         seed: of the order of tokens with equal scores.
         token_budget: tokens per forward batch, to begin with.
+        replace: gives the replacements of counterfactuals; None: there are none.
 
     Attributes:
         token_budget: the one in force; it is lowered for good if memory does not suffice.
@@ -111,17 +123,22 @@ class RankingEvaluator:
         scope: Scope,
         seed: int,
         token_budget: int,
+        replace: Replace | None = None,
     ) -> None:
         self._model = model
         self._settings = settings
         self._scope = scope
         self._seed = seed
+        self._replace = replace
+        self._perturbations: dict[str, Perturbation] = dict.fromkeys(CURVES, settings.operator)
+        if replace is not None:
+            self._perturbations[COUNTERFACTUAL] = "replace"
         self.token_budget = token_budget
         self.forwards = 0
         self.tokens = 0
 
     def evaluate_block(self, block: Sequence[tuple[Row, Row, Row]]) -> list[Row]:
-        """Return `ranking` rows of a block of samples, in their order, deletion before insertion.
+        """Return `ranking` rows of a block of samples, in their order and that of the curves.
 
         Args:
             block: rows of `prompts`, `generations` and, of step 0, `attributions`, side by side.
@@ -132,9 +149,9 @@ class RankingEvaluator:
         rows = []
         for (prompt, _, _), sample in zip(block, ranked, strict=True):
             if isinstance(sample, RankedSample):
-                rows += _rows(sample, flips)
+                rows += _rows(sample, flips, self._perturbations)
             else:
-                rows += failed_rows(prompt, self._scope, status=sample)
+                rows += failed_rows(prompt, self._scope, sample, self._perturbations)
         return rows
 
     def _ranked(self, prompt: Row, generation: Row, attribution: Row) -> RankedSample | str:
@@ -150,7 +167,11 @@ class RankingEvaluator:
         places = token_places(raw, self._seed, prompt["sample_id"])
         kept = kept_tokens(places, self._settings.steps)
         answer = generation[_ANSWERS[self._settings.flip_of]]
-        return RankedSample(prompt, answer, perturbable, kept)
+        if self._replace is None:
+            return RankedSample(prompt, answer, perturbable, kept)
+        replacements = self._replace(prompt, perturbable)
+        kept = np.concatenate([kept, kept[:1]])  # a counterfactual keeps what deletion keeps
+        return RankedSample(prompt, answer, perturbable, kept, replacements)
 
     def _flips(self, samples: Iterable[RankedSample]) -> dict[Key, bool | str]:
         """Return whether each input flips the answer, or the status of one that failed."""
@@ -169,14 +190,14 @@ class RankingEvaluator:
 
     def _inputs(self, samples: Iterable[RankedSample]) -> list[PerturbedInput]:
         """Return every input that is read at some step, once."""
+        perturbations = self._perturbations.values()
         distinct = {
-            _key(sample, kept): (sample, kept)
+            _key(sample, perturbation, kept): (sample, kept, perturbation)
             for sample in samples
-            for of_curve in sample.kept
+            for perturbation, of_curve in zip(perturbations, sample.kept, strict=True)
             for kept in of_curve
         }
-        operator = self._settings.operator
-        return [perturbed_input(self._model, *pair, operator) for pair in distinct.values()]
+        return [perturbed_input(self._model, *item) for item in distinct.values()]
 
     def _run(
         self, prefix_ids: tuple[int, ...], inputs: Sequence[PerturbedInput]
@@ -196,7 +217,7 @@ class RankingEvaluator:
             return flips
 
         def give_up(perturbed: PerturbedInput) -> dict[Key, bool | str]:
-            sample_id, _ = perturbed.key
+            sample_id, *_ = perturbed.key
             given_up.add(sample_id)
             name = f"ranking, model '{self._model.name}': sample {sample_id}"
             warn_too_long(name, len(prefix_ids) + _length(perturbed))
@@ -238,13 +259,17 @@ def kept_tokens(places: np.ndarray, steps: int) -> np.ndarray:
         places: see :func:`token_places`, (m,).
         steps: their number S.
     """
-    counts = np.rint(np.arange(1, steps + 1) * len(places) / steps)
-    highest = places < counts[:, None]  # (S, m)
+    highest = places < step_counts(len(places), steps)[:, None]  # (S, m)
     return np.stack([~highest, highest])
 
 
+def step_counts(tokens: int, steps: int) -> np.ndarray:
+    """Return how many of the highest tokens each of the steps takes, (S,)."""
+    return np.rint(np.arange(1, steps + 1) * tokens / steps)
+
+
 def perturbed_input(
-    model: LanguageModel, sample: RankedSample, kept: np.ndarray, operator: Operator
+    model: LanguageModel, sample: RankedSample, kept: np.ndarray, perturbation: Perturbation
 ) -> PerturbedInput:
     """Return what the model reads when some of a sample's perturbable tokens are kept.
 
@@ -255,17 +280,23 @@ def perturbed_input(
         model: decides what may be read once as a prefix.
         sample: the sample.
         kept: which perturbable tokens are kept, (m,).
-        operator: `remove` leaves the others out, `zero` multiplies their embeddings by 0.
+        perturbation: `remove` leaves the others out, `zero` multiplies their embeddings by 0,
+            `replace` puts the sample's replacements in their places.
     """
-    ids = np.asarray(sample.prompt["input_ids"])
+    ids = np.array(sample.prompt["input_ids"])
     present = np.ones(len(ids), dtype=bool)
-    present[sample.perturbable] = kept
+    if perturbation == "replace":
+        assert sample.replacements is not None
+        ids[sample.perturbable[~kept]] = sample.replacements[~kept]
+    else:
+        present[sample.perturbable] = kept
     factors = present.astype(np.float64)
-    if operator == "remove":
+    if perturbation == "remove":
         ids, factors = ids[present], factors[present]
     # The token in front of the first perturbable one may be all that is left to read.
     first = model.shareable(max(0, int(sample.perturbable[0]) - 1), len(ids))
-    return PerturbedInput(sample, kept, tuple(ids[:first].tolist()), ids[first:], factors[first:])
+    prefix = tuple(ids[:first].tolist())
+    return PerturbedInput(sample, kept, perturbation, prefix, ids[first:], factors[first:])
 
 
 @torch.inference_mode()
@@ -281,10 +312,12 @@ def next_token_logits(
     return model.next_token_logits(embeddings * factors[..., None], last, prefix=prefix)[:, 0]
 
 
-def failed_rows(prompt: Row, scope: Scope, status: str) -> list[Row]:
+def failed_rows(
+    prompt: Row, scope: Scope, status: str, curves: Iterable[str] = CURVES
+) -> list[Row]:
     """Return the rows of a sample that carry a status and no numbers, one for each curve."""
     count = len(perturbable_positions(prompt, scope))
-    return [_row(prompt, curve, count, None, status) for curve in CURVES]
+    return [_row(prompt, curve, count, None, status) for curve in curves]
 
 
 def not_applicable_rows(prompts: Iterable[Row], scope: Scope) -> list[Row]:
@@ -292,14 +325,19 @@ def not_applicable_rows(prompts: Iterable[Row], scope: Scope) -> list[Row]:
     return [row for prompt in prompts for row in failed_rows(prompt, scope, NOT_APPLICABLE)]
 
 
-def _rows(sample: RankedSample, flips: dict[Key, bool | str]) -> list[Row]:
-    """Return a sample's rows; both curves fail together, so that they are of the same samples."""
-    found = [[flips[_key(sample, kept)] for kept in of_curve] for of_curve in sample.kept]
+def _rows(
+    sample: RankedSample, flips: dict[Key, bool | str], perturbations: Mapping[str, Perturbation]
+) -> list[Row]:
+    """Return a sample's rows; curves fail together, so that they are of the same samples."""
+    found = [
+        [flips[_key(sample, perturbation, kept)] for kept in of_curve]
+        for perturbation, of_curve in zip(perturbations.values(), sample.kept, strict=True)
+    ]
     failures = [flip for of_curve in found for flip in of_curve if isinstance(flip, str)]
     count, status = len(sample.perturbable), failures[0] if failures else OK
     return [
         _row(sample.prompt, curve, count, None if failures else of_curve, status)
-        for curve, of_curve in zip(CURVES, found, strict=True)
+        for curve, of_curve in zip(perturbations, found, strict=True)
     ]
 
 
@@ -309,9 +347,17 @@ def _row(prompt: Row, curve: str, count: int, flips: list[Any] | None, status: s
         "curve": curve,
         "perturbable": count,
         "flips": flips,
-        "auc": None if flips is None else flips.count(True) / len(flips),
+        "auc": None if flips is None else _value(curve, count, flips),
         "status": status,
     }
+
+
+def _value(curve: str, count: int, flips: list[bool]) -> float:
+    """Return the share of steps that flip, or of tokens replaced at the first; 1 without one."""
+    if curve != COUNTERFACTUAL:
+        return flips.count(True) / len(flips)
+    replaced = step_counts(count, len(flips))
+    return next((n / count for n, flip in zip(replaced, flips, strict=True) if flip), 1.0)
 
 
 def _flipped(sample: RankedSample, logits: torch.Tensor) -> bool | str:
@@ -325,8 +371,8 @@ def _flipped(sample: RankedSample, logits: torch.Tensor) -> bool | str:
     return word != sample.answer
 
 
-def _key(sample: RankedSample, kept: np.ndarray) -> Key:
-    return sample.prompt["sample_id"], kept.tobytes()
+def _key(sample: RankedSample, perturbation: Perturbation, kept: np.ndarray) -> Key:
+    return sample.prompt["sample_id"], perturbation, kept.tobytes()
 
 
 def _length(perturbed: PerturbedInput) -> int:

@@ -1,4 +1,4 @@
-"""Insertion and deletion by sample: the AUC of every sample of every cell."""
+"""Insertion, deletion and counterfactuals by sample: one number each of every sample and cell."""
 
 from __future__ import annotations
 
@@ -10,10 +10,15 @@ import pandas as pd
 
 from pisoft.config.jobs.summaries import SummariseRankingJob
 from pisoft.errors import BenchmarkError
+from pisoft.statistics.metrics import NOT_FLIPPED, RANKING_METRICS, TOKENS_CHANGED
 from pisoft.statistics.reading import REPAIR, Files, Summary
 from pisoft.store.parquet import NOT_APPLICABLE, OK, read_table
 
-METRICS = {"deletion": "deletion_auc", "insertion": "insertion_auc"}  # by curve
+METRICS = {  # by curve
+    "deletion": "deletion_auc",
+    "insertion": "insertion_auc",
+    "counterfactual": TOKENS_CHANGED,
+}
 Settings = SummariseRankingJob
 
 
@@ -25,6 +30,9 @@ def summaries(files: Files, settings: SummariseRankingJob) -> dict[str, Summary]
 def ranking_samples(paths: Iterable[Path], not_applicable: Mapping[str, str]) -> Summary:
     """Return the `ranking_samples` rows: one per cell, sample and metric.
 
+    Of counterfactuals there are two metrics: the share of tokens replaced at the first flip, 1
+    without one, and whether there is none.
+
     A dataset that cannot be ranked has one row per model, method and metric, without a sample and
     with the reason.
 
@@ -35,7 +43,7 @@ def ranking_samples(paths: Iterable[Path], not_applicable: Mapping[str, str]) ->
     frames = {path.with_suffix("").parts[-3:]: _cell(path) for path in paths}
     explained = dict.fromkeys(cell[:2] for cell in frames)
     for cell, (dataset, reason) in product(explained, not_applicable.items()):
-        without = {"metric": METRICS.values(), "status": NOT_APPLICABLE, "reason": reason}
+        without = {"metric": RANKING_METRICS, "status": NOT_APPLICABLE, "reason": reason}
         frames[*cell, dataset] = pd.DataFrame({"sample_id": None, "value": None, **without})
     return [
         frame.assign(model=model, method=method, dataset=dataset)
@@ -55,4 +63,9 @@ def _cell(path: Path) -> pd.DataFrame:
         for sample in rows.loc[wrong, "sample_id"]:
             raise BenchmarkError(f"{path}: sample '{sample}': {problem}; {REPAIR}")
     rows = rows.assign(metric=rows["curve"].map(METRICS), reason=None)
-    return rows.rename(columns={"auc": "value"})
+    rows = rows.rename(columns={"auc": "value"})
+    changed = rows[rows["metric"] == TOKENS_CHANGED]
+    if changed.empty:
+        return rows
+    never = [None if flips is None else float(not any(flips)) for flips in changed["flips"]]
+    return pd.concat([rows, changed.assign(metric=NOT_FLIPPED, value=never)])

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import combinations
 
 import numpy as np
 import pandas as pd
 
-from pisoft.statistics.metrics import AVERAGE, METRICS, RANKING_METRICS
+from pisoft.statistics.estimates import Estimates
+from pisoft.statistics.metrics import AVERAGE, METRICS, RANKING_METRICS, TOKENS_CHANGED
 from pisoft.statistics.orders import kendall_taus, oriented_values
 
 SOFT_METRICS = (
@@ -30,7 +31,9 @@ def ordering_metrics(statistics: pd.DataFrame) -> tuple[Labels, Labels]:
         (protocol, metric): f"{METRICS[metric].name} · {protocol}"
         for protocol in filter(None, statistics["protocol"].unique())
         for metric in SOFT_METRICS
-    } | {("", metric): METRICS[metric].name for metric in RANKING_METRICS}
+    }
+    optional = (TOKENS_CHANGED,) if (statistics["metric"] == TOKENS_CHANGED).any() else ()
+    candidates |= {("", name): METRICS[name].name for name in (*RANKING_METRICS, *optional)}
     present = set(oriented_values(statistics).reset_index(["model", "dataset"]).index)
     compared = {key: label for key, label in candidates.items() if key in present} or candidates
     return compared, {key: label for key, label in candidates.items() if key not in compared}
@@ -62,3 +65,33 @@ def metric_agreement(
     )
     n = np.isfinite(first + second).sum(axis=1)
     return rows.assign(value=kendall_taus(first, second), n=n)
+
+
+def resampled_agreement(
+    estimates: Estimates, metric: str, others: Collection[str]
+) -> Iterator[pd.DataFrame]:
+    """Yield how far the order by a metric without a protocol agrees with those by others.
+
+    Estimates are by metric, protocol, model and method. Both orders of a τ are of one resample.
+
+    Yields:
+        For every model that has the metric, `protocol` and other metric (`other`): τ-b with its
+        interval; samples are counted of the method with the fewest.
+    """
+    values = estimates.replicates.to_numpy()
+    columns = estimates.replicates.columns.to_frame(index=False)
+    cells = columns.groupby(["metric", "protocol", "model"], sort=False)["method"]
+    of_cells = {cell: dict(zip(of, of.index, strict=True)) for cell, of in cells}  # of methods
+    signs = {name: -1 if METRICS[name].best == "lowest" else 1 for name in (metric, *others)}
+    for (other, protocol, model), second in of_cells.items():
+        first = of_cells.get((metric, "", model), {})
+        methods = [name for name in first if name in second]
+        if other in others and methods:
+            left, right = ([of[name] for name in methods] for of in (first, second))
+            taus = kendall_taus(signs[metric] * values[:, left], signs[other] * values[:, right])
+            keys = {"metric": metric, "protocol": protocol, "model": model, "other": other}
+            names = pd.MultiIndex.from_tuples([(*keys.values(),)], names=[*keys])
+            counts = estimates.counts.iloc[[*left, *right]]
+            size = counts.agg({**dict.fromkeys(counts, "min"), "n_failed": "max"})
+            of_taus = pd.DataFrame(taus[:, None], columns=names)
+            yield Estimates(of_taus, pd.DataFrame([size], names)).table()

@@ -10,6 +10,7 @@ AVERAGE = "average"  # dataset of the mean over datasets
 CURVE_METRICS = {"pi_soft_ns": "π-Soft-NS ↑", "pi_soft_nc": "π-Soft-NC ↑"}  # labels
 AUC_METRICS = ("auc_pi_soft_ns", "auc_pi_soft_nc")
 RANKING_METRICS = ("deletion_auc", "insertion_auc")
+TOKENS_CHANGED, NOT_FLIPPED = "tokens_changed", "not_flipped"  # of counterfactuals
 EVIDENCE_METRICS = ("top_1_in_evidence", "recovery_at_k", "mass_on_evidence", "evidence_auprc")
 # How far the evidence is recovered that an answer is shown to depend on, and where that stands.
 RECALL, RECALL_BY_CHANCE = "recall_at_10_percent", "recall_by_chance"
@@ -19,7 +20,7 @@ DATAMODEL_METRICS = ("lds_given_count", "lds", "faithfulness_correlation", "infi
 # Means of numbers between 0 and 1, beside :data:`METRICS` also of other summaries.
 SHARES = {
     *(*RANKING_METRICS, *EVIDENCE_METRICS, "evidence_by_chance", "auprc_by_chance", "infidelity"),
-    *(RECALL, RECALL_BY_CHANCE),
+    *(RECALL, RECALL_BY_CHANCE, TOKENS_CHANGED, NOT_FLIPPED),
     *("mean_score", "gini", "label_probability", "attention"),
 }
 DECIMALS = 12  # numbers equal to so many decimals are ties
@@ -88,4 +89,6 @@ METRICS = {
     "evidence_auprc": Metric("AUPRC of evidence ↑", "evidence_auprc"),
     "evidence_by_chance": Metric("By chance", "evidence_by_chance", None),
     "auprc_by_chance": Metric("AUPRC by chance", "auprc_by_chance", None),
+    TOKENS_CHANGED: Metric("Tokens changed ↓", TOKENS_CHANGED, "lowest"),
+    NOT_FLIPPED: Metric("Not flipped", NOT_FLIPPED, None),
 }

@@ -19,7 +19,8 @@ import pyarrow.compute as pc
 from pisoft.config.jobs.summaries import UncertaintyJob
 from pisoft.statistics.estimates import TESTED, Estimates, estimate, paired_tests
 from pisoft.statistics.intervals import CONFIDENCE
-from pisoft.statistics.metrics import AVERAGE, CONTROL, METRICS
+from pisoft.statistics.metric_agreement import resampled_agreement
+from pisoft.statistics.metrics import AUC_METRICS, AVERAGE, CONTROL, METRICS, TOKENS_CHANGED
 from pisoft.statistics.orders import leave_one_out, ranks
 from pisoft.statistics.reading import Files, Summary
 from pisoft.statistics.samples import Samples, sample_matrix
@@ -67,18 +68,23 @@ def summaries(files: Files, settings: UncertaintyJob) -> dict[str, Summary]:
             medians = settings.pi_per_step is None
             reported[dataset] = reported_samples(values, failed, clusters, medians=medians)
             components += variance_components(values, dataset)
-    ranked, tested = [], []
+    ranked, agreements, tested = [], [], []
     for of_models in by_datasets(reported):
         estimates = estimate(of_models, settings)
         ranked += [with_ranks(part).assign(dataset=name) for name, part in estimates.items()]
         family, margin = [*CELL, "with_control"], settings.equivalence_margin
+        agreements += [
+            rows.assign(dataset=name, part="kendall_tau")
+            for name, part in estimates.items()
+            for rows in resampled_agreement(part, TOKENS_CHANGED, AUC_METRICS)
+        ]
         tested.append(paired_tests(differences(of_models), settings, family, margin))
     statistics = pd.concat(ranked, ignore_index=True)
     comparisons = pd.concat(tested, ignore_index=True)
     return {
         "statistics": [with_p_values(statistics, comparisons).drop(columns=RANKS)],
         "comparisons": [comparisons.drop(columns="with_control")],
-        "ranks": [*rank_rows(statistics), *averages_without(statistics)],
+        "ranks": [*rank_rows(statistics), *averages_without(statistics), *agreements],
         "variance_components": components,
         "coverage": [coverage(paths)],
         "noise": [noise(paths)],

@@ -295,10 +295,10 @@ FILES: dict[str, File] = {
         "sample and curve",
         (
             _SAMPLE,
-            Column("curve", _TEXT, "`deletion` or `insertion`"),
+            Column("curve", _TEXT, "`deletion`, `insertion` or `counterfactual`"),
             _PERTURBABLE,
             _optional("flips", _BITS, "by step: whether another label word is preferred"),
-            _optional("auc", _REAL, "mean of the flips"),
+            _optional("auc", _REAL, "mean of the flips; or share of tokens replaced at the first"),
             _STATUS,
         ),
     ),
@@ -319,7 +319,7 @@ FILES: dict[str, File] = {
     ),
     "ranking_samples": File(
         "summary/ranking_samples",
-        "cell, sample and metric of insertion and deletion",
+        "cell, sample and metric of insertion, deletion and counterfactuals",
         (
             _MODEL,
             _METHOD,
@@ -365,7 +365,7 @@ RESULTS = {
     "comparisons": "two methods of a cell: mean of method minus other, tested",
     "ranks": (
         "method: `rank`, `mean_rank` and `best_share` over resamples, and its mean and rank "
-        "`without` a dataset"
+        "`without` a dataset; `kendall_tau` of counterfactuals' order of the methods and another"
     ),
     "variance_components": "cell and metric: variance of a sample's value, by where it comes from",
     "coverage": "cell and status: number of samples, by a metric of each kind",

@@ -73,6 +73,18 @@ class Inputs:
 
         return file
 
+    @property
+    def evaluated(self) -> dict[str, Callable[[Any], Any]]:
+        """Input functions of what is evaluated: prompts, answers, scores, and the model."""
+        return {
+            "prompts": self.enclosing(f"{self.data}/prompts/{{model}}/{{part}}.parquet"),
+            "generations": self.enclosing(f"{self.data}/generations/{{model}}/{{part}}.parquet"),
+            "attributions": self.enclosing(
+                f"{self.data}/attributions/{{model}}/{{method}}/{{part}}.parquet"
+            ),
+            "model": self.model,
+        }
+
     def model(self, wildcards: Any) -> list[str]:
         """Return the files that a model is loaded from, so that a change of them is noticed.
 
@@ -101,8 +113,16 @@ class Inputs:
 
     def masked_model(self, wildcards: Any) -> list[str]:
         """Return such files of the masked model, for methods that need it and no others."""
-        if not self.config.evaluated_methods[wildcards.method].needs_masked_model:
-            return []
+        needed = self.config.evaluated_methods[wildcards.method].needs_masked_model
+        return self._masked_model() if needed else []
+
+    def replacements(self, wildcards: Any) -> list[str]:
+        """Return what the replacements of counterfactuals come from: a masked model, or prompts."""
+        if self.config.counterfactuals == "records":
+            return self.all_parts(f"{self.data}/prompts/{{model}}/{{part}}.parquet")(wildcards)
+        return self._masked_model() if self.config.counterfactuals else []
+
+    def _masked_model(self) -> list[str]:
         name = self.config.run_file.masked_model
         source = self.config.masked_models[name].source
         return self._weights(source, f"masked_models/{name}", MASKED_MODEL_FILES)

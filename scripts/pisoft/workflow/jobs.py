@@ -44,19 +44,26 @@ class Jobs:
         settings_name: str,
         *others: str,
         module: Callable[[Any], str] | None = None,
+        option: str = "",
     ) -> dict[str, Any]:
         """Return the parameters that every job has.
 
         * ``command``: interpreter and script. As it depends on `resources`, Snakemake does not
-          compare it, so that a clone in another place computes nothing again.
+          compare it, so that a clone in another place computes nothing again. `option` names an
+          input that is an option of the script, but not of the rule's shell command.
         * ``settings``: those of :data:`pisoft.config.jobs.JOBS` by this name, as JSON.
         * ``code``: hash of the script, of all that it imports, and of `others`, modules and files
           that it does not; see :func:`code_hash`. `module` names one more by the wildcards.
         """
         command = f"{shlex.quote(self.python)} {shlex.quote(str(self.scripts / script))}.py"
         code = code_hash(script, *others)
+
+        def with_option(wildcards: Any, resources: Any, input: Any = None) -> str:
+            files = shortened(input[option], self.sharded) if input else []
+            return f"{command} {shlex.join((f'--{option}', *files))}" if files else command
+
         return {
-            "command": lambda wildcards, resources: command,
+            "command": with_option if option else lambda wildcards, resources: command,
             "settings": self.settings(settings_name),
             "code": code if module is None else lambda names: code_hash(script, module(names)),
         }

@@ -16,9 +16,10 @@ from pisoft.attribution.base import AttributionMethod
 from pisoft.config.cells import Cell
 from pisoft.config.commandline import run_file_parser
 from pisoft.config.evaluation import DrawBudget
-from pisoft.config.jobs.cells import AttributeJob
+from pisoft.config.jobs.cells import AttributeJob, RankingJob
 from pisoft.config.jobs.displays import DisplayJob
 from pisoft.config.jobs.fields import LoadedModel
+from pisoft.config.jobs.hub import hub_models
 from pisoft.config.jobs.records import FetchJob, PromptJob, SampleJob
 from pisoft.config.loading import load_config, load_run
 from pisoft.config.methods import ScoresFile
@@ -177,6 +178,14 @@ def test_a_restriction_of_a_model_that_is_not_selected_does_no_harm(load):
             "run/masked_model",
             "roberta-bas",
             ["run.yaml: masked_model: unknown name 'roberta-bas'", "did you mean 'roberta-base'?"],
+        ),
+        (
+            "run/ranking",
+            {"counterfactuals": "record"},
+            [
+                "run.yaml: ranking.counterfactuals: 'record' is not allowed",
+                "did you mean 'records'?",
+            ],
         ),
         ("run/methods", ["salienzy"], ["run.yaml: methods: unknown name", "'saliency'?"]),
         (
@@ -420,6 +429,19 @@ def in_need(monkeypatch):
 def test_a_masked_model_that_cannot_be_had_is_named_where_a_method_needs_it(load, name, complaint):
     with pytest.raises(BenchmarkError, match=f"run.yaml: masked model '{name}': {complaint}"):
         load(masked_model=name)
+
+
+def test_counterfactuals_may_need_the_masked_model(load):
+    complaint = "run.yaml: masked model 'kept-masked': source.path: no such folder: nowhere"
+    with pytest.raises(BenchmarkError, match=complaint):
+        load(masked_model="kept-masked", ranking={"counterfactuals": "masked_model"})
+    kept = load(masked_model="kept-masked", ranking={"counterfactuals": "records"})
+    names = {"model": "small", "method": "saliency", "dataset": "reviews"}
+    assert RankingJob.of(kept, **names).masked_model is None
+    proposing = load(ranking={"counterfactuals": "masked_model"})
+    assert RankingJob.of(proposing, **names).masked_model.name == "roberta-base"
+    repositories = {source.repository for source in hub_models(proposing)}
+    assert repositories - {source.repository for source in hub_models(kept)} == {"o/roberta"}
 
 
 @pytest.mark.usefixtures("in_need")

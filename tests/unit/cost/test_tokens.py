@@ -35,6 +35,7 @@ from pisoft.cost.tokens import (
     repetition_work,
     soft_tokens,
 )
+from pisoft.faithfulness.counterfactuals import drawn
 from pisoft.faithfulness.perturbation import PerturbationTarget
 from pisoft.faithfulness.ranking import RankingEvaluator
 from pisoft.models import flow
@@ -292,7 +293,8 @@ def test_every_evaluated_step_reads_the_tokens_generated_before_it():
 
 @pytest.mark.parametrize("count", [1, 7, 20, 33])
 @pytest.mark.parametrize("operator", ["remove", "zero"])
-def test_ranking_is_planned_as_it_is_counted(operator, count):
+@pytest.mark.parametrize("source", [None, "records"])
+def test_ranking_is_planned_as_it_is_counted(operator, count, source):
     model, _ = twins("llama-gqa", torch.float32)
     ids = list(range(3, 3 + 6 + count + 2))
     prompt = {
@@ -305,8 +307,9 @@ def test_ranking_is_planned_as_it_is_counted(operator, count):
         "label_token_ids": [50, 60],
     }
     scores = {"status": "ok", "raw_scores": ids}
-    settings = RankingSettings(operator=operator)
-    evaluator = RankingEvaluator(model, settings, "content", 1, 64)
+    settings = RankingSettings(operator=operator, counterfactuals=source)
+    replace = drawn([prompt], "content", 1) if source else None
+    evaluator = RankingEvaluator(model, settings, "content", 1, 64, replace)
     evaluator.evaluate_block([(prompt, {"predicted_label": "Yes"}, scores)])
     lengths = SampleLengths(
         len(ids), first=6, perturbable=count, output=1, steps=(0,), evaluated=(0,)

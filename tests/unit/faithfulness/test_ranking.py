@@ -1,6 +1,7 @@
 """Insertion and deletion against one plain forward per shortened prompt, and known answers."""
 
 import argparse
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -11,11 +12,14 @@ import evaluate_ranking
 from helpers import explained_rows
 from helpers.loaded_models import local_model
 from helpers.quick_cases import each_value_quick
+from helpers.random_masked_models import numbered
 from helpers.random_models import EAGER, SHAPES, VOCABULARY, twins
+from helpers.tiny_tokenizers import numbered_tokenizer
 from pisoft.config.evaluation import RankingSettings
 from pisoft.config.jobs.cells import RankingJob
 from pisoft.errors import BenchmarkError
 from pisoft.faithfulness import ranking
+from pisoft.faithfulness.counterfactuals import drawn, proposed
 from pisoft.faithfulness.ranking import (
     RankedSample,
     RankingEvaluator,
@@ -25,6 +29,7 @@ from pisoft.faithfulness.ranking import (
     token_places,
 )
 from pisoft.models.generation import classify
+from pisoft.models.masked import replacements
 from pisoft.seeds import keyed_generator
 from pisoft.store.parquet import read_provenance, read_rows, write_rows
 
@@ -68,14 +73,23 @@ def block_of(model, prompts=PROMPTS, attributions=None):
     ]
 
 
-def evaluate(model, block, *, operator="remove", steps=20, scope="content", budget=100, **more):
+def evaluate(
+    model,
+    block,
+    *,
+    operator="remove",
+    steps=20,
+    scope="content",
+    budget=100,
+    replace=None,
+    **more,
+):
     settings = RankingSettings(operator=operator, steps=steps, **more)
-    evaluator = RankingEvaluator(model, settings, scope, SEED, budget)
+    evaluator = RankingEvaluator(model, settings, scope, SEED, budget, replace)
     rows = evaluator.evaluate_block(block)
+    curves = ("deletion", "insertion", *(("counterfactual",) if replace else ()))
     assert [(row["sample_id"], row["curve"]) for row in rows] == [
-        (prompt["sample_id"], curve)
-        for prompt, _, _ in block
-        for curve in ("deletion", "insertion")
+        (prompt["sample_id"], curve) for prompt, _, _ in block for curve in curves
     ]
     return {(row["sample_id"], row["curve"]): row for row in rows}
 
@@ -227,6 +241,136 @@ def test_auc_is_the_share_of_steps_at_which_the_deciding_word_is_missing(monkeyp
     assert rows["s", "insertion"]["auc"] == pytest.approx(3 / 20)
 
 
+# Counterfactuals ------------------------------------------------------------------------------
+
+
+def replacing(source, budget=100, seed=SEED):
+    """Return what gives the replacements, by their source."""
+    if source == "records":
+        return drawn(PROMPTS, "content", seed)
+    return proposed(numbered(VOCABULARY), numbered_tokenizer(VOCABULARY), seed, budget)
+
+
+def other_token(source, prompt, position, uniform):
+    """Return the replacement of one token, from all others of the records or of ten proposals."""
+    token = prompt["input_ids"][position]
+    if source == "records":
+        texts = [zip(row["input_ids"], row["content_mask"], strict=True) for row in PROMPTS]
+        others = sorted(one for text in texts for one, inside in text if inside and one != token)
+        return others[int(uniform * len(others))]
+    masked, tokenizer = numbered(VOCABULARY), numbered_tokenizer(VOCABULARY)
+    best, shares = replacements(masked, tokenizer, prompt["input_ids"], 10, 1, [position])
+    shares = shares[position].double()
+    reached = (total > uniform * shares.sum() for total in shares.cumsum(0))
+    return int(best[position][list(reached).index(True)])
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("source", ["records", "masked_model"])
+def test_a_counterfactual_equals_one_plain_forward_per_step(source):
+    model, plain = twins("llama-gqa")
+    block = block_of(model)
+    rows = evaluate(model, block, steps=8, replace=replacing(source))
+    shares = []
+    for prompt, answer, attribution in block:
+        content = np.flatnonzero(prompt["content_mask"])
+        uniforms = keyed_generator(SEED, "counterfactual", prompt["sample_id"]).random(len(content))
+        ids, flips = list(prompt["input_ids"]), []
+        order = sorted(content, key=lambda i: attribution["raw_scores"][i], reverse=True)
+        counts = [round(Fraction(step * len(order), 8)) for step in range(1, 9)]
+        for before, count in zip([0, *counts], counts, strict=False):
+            for position in order[before:count]:
+                uniform = uniforms[list(content).index(position)]
+                ids[position] = other_token(source, prompt, position, uniform)
+                assert ids[position] != prompt["input_ids"][position]
+            flips.append(plain_answer(plain, ids) != answer["predicted_label"])
+        row = rows[prompt["sample_id"], "counterfactual"]
+        assert row["flips"] == flips
+        first = counts[flips.index(True)] / len(order) if any(flips) else 1
+        assert row["auc"] == pytest.approx(first)
+        shares.append(row["auc"])
+    assert min(shares) < 1, "some flip"
+    assert len({*shares}) > 1
+    alone = evaluate(model, block, steps=8)
+    assert {key: row for key, row in rows.items() if key[1] != "counterfactual"} == alone
+
+
+@pytest.mark.parametrize("source", ["records", "masked_model"])
+def test_counterfactuals_do_not_depend_on_batches(source):
+    model, _ = twins("llama-gqa")
+    block = block_of(model)
+    together = evaluate(model, block, budget=1000, replace=replacing(source, 1000))
+    apart = {}
+    for triple in reversed(block):
+        apart |= evaluate(model, [triple], budget=1, replace=replacing(source, 1))
+    assert together == apart
+
+
+def test_a_token_has_the_same_replacement_for_every_method(monkeypatch):
+    model, _ = twins("llama-gqa")
+    read = {}
+
+    def noting(model, inputs, prefix):
+        for item in inputs:
+            if item.perturbation == "replace":
+                ids = np.array([*item.prefix, *item.token_ids])
+                changed = item.sample.perturbable[~item.kept]
+                for position in changed:
+                    key = item.sample.prompt["sample_id"], position
+                    read.setdefault(key, set()).add(int(ids[position]))
+        return next_token_logits(model, inputs, prefix)
+
+    monkeypatch.setattr(ranking, "next_token_logits", noting)
+    for seed in range(3):
+        scores = [attribution_row(prompt, seed) for prompt in PROMPTS]
+        evaluate(model, block_of(model, attributions=scores), replace=replacing("records"))
+    assert len(read) == sum(sum(prompt["content_mask"]) for prompt in PROMPTS)
+    assert all(len(tokens) == 1 for tokens in read.values())
+
+
+def test_drawn_tokens_depend_on_the_sample_and_the_seed_not_on_the_order_of_records():
+    (prompt, *_), content = PROMPTS, np.flatnonzero(PROMPTS[0]["content_mask"])
+    tokens = replacing("records")(prompt, content)
+    assert (drawn(PROMPTS[::-1], "content", SEED)(prompt, content) == tokens).all()
+    assert (replacing("records", seed=6)(prompt, content) != tokens).any()
+    renamed = prompt | {"sample_id": "renamed"}
+    assert (replacing("records")(renamed, content) != tokens).any()
+
+
+def test_tokens_are_drawn_by_their_frequency_and_stay_without_another():
+    prompt = prompt_row("s", [1, *[5] * 4000], range(1, 4001))
+    other = prompt_row("t", [1, 5, 6, 7, 7, 7], range(1, 6))
+    content = np.arange(1, 4001)
+    tokens, counts = np.unique(
+        drawn([prompt, other], "content", 1)(prompt, content), return_counts=True
+    )
+    assert tokens.tolist() == [6, 7]
+    assert counts[1] / 4000 == pytest.approx(0.75, abs=0.03)
+    assert set(drawn([prompt], "content", 1)(prompt, content)) == {5}
+
+
+@pytest.mark.parametrize(("token", "share"), [(5, 4 / 20), (1, 1.0)])
+def test_the_share_is_that_of_the_first_flip_and_one_without(monkeypatch, token, share):
+    """Token 5 has place 3 of 20, so that it is replaced at step 4; token 1 never is."""
+    model, _ = twins("llama-gqa", torch.float32)
+    prompt = prompt_row("s", [1, 2, *range(3, 22)], range(1, 21))
+    attribution = attribution_row(prompt) | {"raw_scores": [float(-i) for i in range(21)]}
+    present = AnswersByPresence(model, token)
+    monkeypatch.setattr(
+        ranking,
+        "next_token_logits",
+        lambda model, inputs, prefix: present(
+            model, [replace(i, token_ids=np.array([*i.prefix, *i.token_ids])) for i in inputs], None
+        ),
+    )
+    block = [(prompt, {"predicted_label": "Yes"}, attribution)]
+    row = evaluate(model, block, replace=lambda prompt, places: np.full(20, 30))[
+        "s", "counterfactual"
+    ]
+    assert row["auc"] == pytest.approx(share)
+    assert row["flips"] == [False] * 3 + [token == 5] * 17
+
+
 # Scopes and failures --------------------------------------------------------------------------
 
 
@@ -353,6 +497,7 @@ def job(tmp_path):
         settings=SETTINGS.to_json(),
         model=[tmp_path / "model/config.json"],
         gpus=None,
+        replacements=[],
         output=tmp_path / "ranking.parquet",
     )
 
@@ -369,6 +514,7 @@ def test_the_file_holds_every_sample_and_says_what_it_cost(job):
     assert facts["peak_memory_mb"] > 50
     assert facts["settings"]["ranking"] == {
         "operator": "remove",
+        "counterfactuals": None,
         "steps": 20,
         "flip_of": "label_word",
     }
@@ -383,6 +529,19 @@ def test_open_generation_is_written_as_not_applicable_without_a_model(job, monke
     assert {row["status"] for row in rows} == {"not_applicable"}
     assert {(row["flips"], row["auc"]) for row in rows} == {(None, None)}
     assert read_provenance(job.output)["settings"]["not_applicable"] == "no label words"
+
+
+def test_counterfactuals_read_the_prompts_of_all_parts(job, tmp_path):
+    paths = [tmp_path / f"sentiment/{name}.parquet" for name in ("0-2", "2-4")]
+    for path, part in zip(paths, (PROMPTS[:2], PROMPTS[2:]), strict=True):
+        write_rows(path, "prompts", part, {})
+    job.replacements = [str(tmp_path / "sentiment.4-by-2")]
+    settings = RankingSettings(counterfactuals="records")
+    job.settings = SETTINGS.model_copy(update={"ranking": settings}).to_json()
+    evaluate_ranking.main(job)
+    model, _ = twins("llama-gqa", torch.float32)
+    rows = {(row["sample_id"], row["curve"]): row for row in read_rows(job.output, "ranking")}
+    assert rows == evaluate(model, block_of(model), replace=replacing("records"))
 
 
 def test_a_token_outside_the_vocabulary_is_named(job):

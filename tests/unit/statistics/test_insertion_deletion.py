@@ -71,10 +71,29 @@ def test_a_model_that_some_methods_do_not_explain_has_no_row_for_them(written):
     assert cells == {("llama", "random"), ("mistral", "mine")}
 
 
+def test_a_counterfactual_has_the_share_of_changed_tokens_and_whether_it_never_flips(tmp_path):
+    rows = cell_rows(0, failed={2})
+    for number, (flips, share) in enumerate((([False] * 4, 1.0), ([False, True] * 2, 0.5))):
+        row = rows[0] | {"sample_id": f"s{number}", "curve": "counterfactual"}
+        rows.append(row | {"flips": flips, "auc": share})
+    rows.append(rows[-3] | {"curve": "counterfactual"})  # the sample that failed
+    path = tmp_path / "llama" / "mine" / "sst2.parquet"
+    write_rows(path, "ranking", rows, {})
+    made = samples_of([path], NOT_APPLICABLE)
+    of_metric = {
+        name: {row["sample_id"]: row["value"] for row in made if row["metric"] == name}
+        for name in ("deletion_auc", "tokens_changed", "not_flipped")
+    }
+    assert of_metric["tokens_changed"] == {"s0": 1.0, "s1": 0.5, "s2": None}
+    assert of_metric["not_flipped"] == {"s0": 1.0, "s1": 0.0, "s2": None}
+    assert set(of_metric["deletion_auc"]) == {"s0", "s1", "s2", None}, "None: wikibio"
+    assert {row["status"] for row in made if row["sample_id"] == "s2"} == {"nonfinite_attribution"}
+
+
 @pytest.mark.parametrize(
     ("changes", "problem"),
     [
-        ({"curve": "other"}, "its curve is none of: deletion, insertion"),
+        ({"curve": "other"}, "its curve is none of: deletion, insertion, counterfactual"),
         ({"curve": "insertion"}, "has a curve twice"),
         ({"auc": 1.5}, "is ok, but its AUC is not between 0 and 1"),
         ({"auc": None}, "is ok, but its AUC is not between 0 and 1"),

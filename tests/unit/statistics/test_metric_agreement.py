@@ -1,15 +1,18 @@
 """Agreement of metrics: orders compared, direction, gaps."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from helpers.agreement_results import DATASETS, DELETION, INSERTION, NC, NS, metric_rows
 from helpers.views import results
+from pisoft.statistics.estimates import Estimates
 from pisoft.statistics.metric_agreement import (
     RANKING_METRICS,
     SOFT_METRICS,
     metric_agreement,
     ordering_metrics,
+    resampled_agreement,
 )
 
 PAIR = ["dataset", "protocol", "metric", "part", "other"]
@@ -53,6 +56,37 @@ def test_protocols_are_compared_with_each_other_and_datasets_on_their_own():
     assert list(found.index) == ["average", "sst2", "imdb"]
     assert list(found["value"]) == pytest.approx([-1, np.nan, -1], nan_ok=True)
     assert list(found["n"]) == [3, 0, 3]
+
+
+def test_counterfactuals_are_compared_where_they_are_there():
+    values = {NS: [0.1, 0.2, 0.9], DELETION: [1, 2, 3], INSERTION: [3, 2, 1]}
+    without, _ = ordering_metrics(results("statistics", metric_rows(values)))
+    rows = metric_rows(values | {"tokens_changed": [0.3, 0.2, 0.1]})
+    compared_too, _ = ordering_metrics(results("statistics", rows))
+    assert [*compared_too.values()] == [*without.values(), "Tokens changed"]
+    assert tau(rows, NS, "tokens_changed") == 1
+
+
+def test_two_orders_agree_in_the_samples_and_in_their_resamples():
+    """τ of three methods by hand: all pairs alike, then one of three, then none."""
+    changed = [[0.1, 0.2, 0.3], [0.1, 0.2, 0.3], [0.1, 0.2, 0.3]]
+    area = [[0.9, 0.8, 0.7], [0.8, 0.9, 0.7], [0.7, 0.8, 0.9]]
+    keys = [("tokens_changed", "", "llama"), (NS, "fixed", "llama"), (NC, "fixed", "other")]
+    columns = pd.MultiIndex.from_tuples(
+        [(*key, method) for key in keys for method in "abc"],
+        names=["metric", "protocol", "model", "method"],
+    )
+    replicates = pd.DataFrame(np.hstack([changed, area, area]), columns=columns)
+    sizes = {"n": [9, 7, 8, *[9] * 6], "n_failed": [0, 2, 1, *[0] * 6], "n_clusters": 9}
+    counts = pd.DataFrame(sizes | {"datasets": 1, "fewest": 9}, columns)
+    (row,) = resampled_agreement(Estimates(replicates, counts), "tokens_changed", (NS, NC))
+    found = row.iloc[0]
+    assert (found["protocol"], found["model"], found["other"]) == ("fixed", "llama", NS)
+    assert found["value"] == pytest.approx(1)
+    assert found["low"] == pytest.approx(-1, abs=0.1)
+    assert found["high"] == pytest.approx(1 / 3, abs=0.1)
+    assert (found["n"], found["n_failed"]) == (7, 2)
+    assert not [*resampled_agreement(Estimates(replicates, counts), "not_flipped", (NS, NC))]
 
 
 def test_metrics_without_a_value_are_left_out():

@@ -23,6 +23,7 @@ from pisoft.config.jobs.fields import (
     TargetOfMethod,
     TokenBudget,
     masked_model,
+    replacing_model,
 )
 from pisoft.config.resolved import Config
 from pisoft.config.run_file import GenerationSettings
@@ -160,6 +161,8 @@ class RankingJob(CellSettings):
     # Why the dataset cannot be ranked; None: it can.
     not_applicable: Annotated[str | None, At("datasets.{dataset}.ranking_obstacle")]
     ranking: Annotated[RankingSettings, At("run_file.ranking")]
+    # What proposes the replacements of counterfactuals; None: no model does.
+    masked_model: Annotated[LoadedModel | None, At(replacing_model)] = None
     scope: ScopeOfRun
 
 

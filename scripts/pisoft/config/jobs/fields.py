@@ -39,8 +39,15 @@ def _loaded(config: Config, model: str, variant: str) -> LoadedModel:
 
 def masked_model(config: Config, method: str) -> LoadedModel | None:
     """Return the masked model of a run, for methods that need one."""
-    if not config.evaluated_methods[method].needs_masked_model:
-        return None
+    return _masked_model(config) if config.evaluated_methods[method].needs_masked_model else None
+
+
+def replacing_model(config: Config) -> LoadedModel | None:
+    """Return the masked model of a run, if counterfactuals need it."""
+    return _masked_model(config) if config.counterfactuals == "masked_model" else None
+
+
+def _masked_model(config: Config) -> LoadedModel:
     name = config.run_file.masked_model
     return loaded_model(name, config.masked_models[name])
 

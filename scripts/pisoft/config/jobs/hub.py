@@ -25,10 +25,10 @@ class ResolveJob(JobSettings):
 def hub_models(config: Config) -> list[HubModel]:
     """Return the models that a run loads from the hub, each revision of a repository once.
 
-    Its masked model is one of them if a method needs it.
+    Its masked model is one of them if it is needed.
     """
-    needed = any(method.needs_masked_model for method in config.evaluated_methods.values())
-    entries = [*config.models.values(), *(config.masked_models.values() if needed else ())]
+    masked = config.masked_models.values() if config.needs_masked_model else ()
+    entries = [*config.models.values(), *masked]
     sources = [entry.source for entry in entries if isinstance(entry.source, HubModel)]
     return list({(source.repository, source.revision): source for source in sources}.values())
 

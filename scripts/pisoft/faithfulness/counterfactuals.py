@@ -1,0 +1,84 @@
+"""Replacements of tokens, from which counterfactual prompts are made.
+
+Where tokens are removed or zeroed, the model may change its answer because it has never read such
+an input. A prompt whose tokens are replaced by others stays a prompt of the same length (Kamahi and
+Yaghoobzadeh 2024; MiCE: Ross et al. 2021). Every token has one replacement, whatever the method and
+whichever other tokens are replaced, so that methods are compared on the same replacements.
+
+Shapes: m perturbable tokens, C proposals.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+
+from pisoft.config.base import Scope
+from pisoft.models.masked import MaskedLanguageModel, check_replacements, replacements
+from pisoft.seeds import keyed_generator
+from pisoft.store.scope import perturbable_positions
+
+Row = dict[str, Any]
+Replace = Callable[[Row, np.ndarray], np.ndarray]
+"""Returns the token ids (m,) that replace those of a row of `prompts` at its positions (m,)."""
+
+PROPOSALS = 10  # of the masked model for a token, as ReAGent has them
+
+
+def proposed(masked: MaskedLanguageModel, tokenizer: Any, seed: int, token_budget: int) -> Replace:
+    """Return what draws replacements from a masked model's proposals, by their probability.
+
+    Each token is masked alone in the original text. Special tokens, and tokens that are no whole
+    character, stay.
+
+    Args:
+        masked: the masked model.
+        tokenizer: that of the explained model.
+        seed: of the draws.
+        token_budget: tokens per forward batch of the masked model.
+
+    Raises:
+        BenchmarkError: the masked model shares too few pieces with the explained model.
+    """
+    check_replacements(masked, tokenizer, PROPOSALS)
+
+    def replace(prompt: Row, positions: np.ndarray) -> np.ndarray:
+        ids, places = prompt["input_ids"], positions.tolist()
+        every = replacements(masked, tokenizer, ids, PROPOSALS, token_budget, places)
+        candidates, probabilities = (tensor.numpy()[positions] for tensor in every)  # (m, C)
+        cumulative = probabilities.astype(np.float64).cumsum(axis=1)
+        draws = _uniforms(prompt, positions, seed)[:, None] * cumulative[:, -1:]
+        chosen = (draws >= cumulative).sum(axis=1).clip(max=PROPOSALS - 1)
+        return candidates[np.arange(len(positions)), chosen]
+
+    return replace
+
+
+def drawn(prompts: Iterable[Row], scope: Scope, seed: int) -> Replace:
+    """Return what draws replacements from the perturbable tokens of prompts, by their frequency.
+
+    A token is replaced by another one; it stays if there is none.
+
+    Args:
+        prompts: rows of `prompts`, all of a dataset.
+        scope: which of their tokens are perturbable.
+        seed: of the draws.
+    """
+    of_prompts = [np.asarray(p["input_ids"], int)[perturbable_positions(p, scope)] for p in prompts]
+    pool = np.sort(np.concatenate(of_prompts))
+
+    def replace(prompt: Row, positions: np.ndarray) -> np.ndarray:
+        ids = np.asarray(prompt["input_ids"])[positions]
+        first, behind = (np.searchsorted(pool, ids, side) for side in ("left", "right"))
+        others = len(pool) - (behind - first)
+        place = (_uniforms(prompt, positions, seed) * others).astype(int)
+        place += np.where(place < first, 0, behind - first)  # skips the token itself
+        return np.where(others > 0, pool[np.minimum(place, len(pool) - 1)], ids)
+
+    return replace
+
+
+def _uniforms(prompt: Row, positions: np.ndarray, seed: int) -> np.ndarray:
+    return keyed_generator(seed, "counterfactual", prompt["sample_id"]).random(len(positions))

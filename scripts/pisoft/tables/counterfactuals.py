@@ -1,0 +1,56 @@
+"""The table of counterfactuals: how many tokens are replaced until the answer flips."""
+
+from __future__ import annotations
+
+from pisoft.statistics.metrics import (
+    AVERAGE,
+    CONTROL,
+    LEVEL,
+    METRICS,
+    NO_CONTROL,
+    NOT_FLIPPED,
+    TOKENS_CHANGED,
+)
+from pisoft.tables import notes
+from pisoft.tables.layout import Table, interval_text, number_text
+from pisoft.tables.ranking import ranking
+from pisoft.views.registry import display
+from pisoft.views.view import View
+
+
+@display(
+    title="How many tokens flip the answer?",
+    by=("model",),
+    reads=("statistics", "comparisons", "ranks", "coverage"),
+    cells="replaced",
+)
+def table(view: View) -> Table:
+    """Build the table of one model."""
+    on_metrics = [notes.of_table("counterfactuals"), _against_random(view), _agreement(view)]
+    return ranking(view, (TOKENS_CHANGED, NOT_FLIPPED), "deletion_auc", on_metrics)
+
+
+def _against_random(view: View) -> str:
+    """Say for which methods significantly fewer tokens flip the answer than in random order."""
+    pairs = view.results_if_any("comparisons").select(metric=TOKENS_CHANGED, dataset=AVERAGE)
+    compared = [
+        (row.method, row.value, row.p_adjusted)
+        if row.other == CONTROL
+        else (row.other, -row.value, row.p_adjusted)
+        for row in pairs.rows.itertuples()
+        if CONTROL in (row.method, row.other)
+    ]
+    fewer = [pairs.methods[name] for name, value, p in compared if value < 0 and p < LEVEL]
+    listed = ", ".join(fewer) or "no method"
+    return f"Significantly fewer than Random (p < {LEVEL}): {listed}." if compared else NO_CONTROL
+
+
+def _agreement(view: View) -> str:
+    """Give Kendall's τ with the orders of the methods by π-Soft, means over the datasets."""
+    ranks = view.results_if_any("ranks").select(metric=TOKENS_CHANGED, dataset=AVERAGE)
+    taus = [
+        f"{METRICS[row.other].name} ({row.protocol}) {number_text(row.value, 2)} "
+        f"{interval_text(row.low, row.high, 2) or ''}".rstrip()
+        for row in ranks.select(part="kendall_tau").rows.itertuples()
+    ]
+    return f"Kendall's τ-b with the order by means of {'; '.join(taus)}." if taus else ""
