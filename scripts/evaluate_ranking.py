@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
 from typing import Any
 
 from pisoft.config.jobs.cells import RankingJob
-from pisoft.faithfulness.counterfactuals import Replace, drawn, proposed
+from pisoft.faithfulness.counterfactuals import replacements_of
 from pisoft.faithfulness.ranking import STEP, RankingEvaluator, not_applicable_rows
 from pisoft.models.batching import blocks
 from pisoft.models.device import reset_peak_memory, token_budget
 from pisoft.models.loading import evaluation_facts, load_model
-from pisoft.models.masked import load_masked_model
-from pisoft.models.model import LanguageModel
 from pisoft.models.repository import located
 from pisoft.progress import progress
 from pisoft.store.cells import read_cell, read_prompts
@@ -50,7 +47,8 @@ def evaluate(
     ]
     model = load_model(*located(settings.model, arguments.model), arguments.gpus)
     budget = token_budget(settings.token_budget, model.device)
-    replace = replacements(arguments.replacements, settings, model, budget)
+    files = [path for pattern in arguments.replacements for path in expanded(pattern)]
+    replace = replacements_of(settings, files, model, budget)
     evaluator = RankingEvaluator(
         model, settings.ranking, settings.scope, settings.seed, budget, replace
     )
@@ -63,20 +61,6 @@ def evaluate(
             model.check_ids(prompt["input_ids"] + prompt["label_token_ids"], where)
         rows += evaluator.evaluate_block(block)
     return rows, evaluation_facts(model, evaluator)
-
-
-def replacements(
-    patterns: Sequence[str], settings: RankingJob, model: LanguageModel, budget: int
-) -> Replace | None:
-    """Return what replaces the tokens of counterfactuals, if there are any."""
-    files = [path for pattern in patterns for path in expanded(pattern)]
-    if settings.ranking.counterfactuals == "records":
-        prompts = (row for path in files for row in read_prompts(path))
-        return drawn(prompts, settings.scope, settings.seed)
-    if settings.masked_model is None:
-        return None
-    masked = load_masked_model(*located(settings.masked_model, files), model.device)
-    return proposed(masked, model.tokenizer, settings.seed, budget)
 
 
 def parser() -> argparse.ArgumentParser:

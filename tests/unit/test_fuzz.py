@@ -296,7 +296,7 @@ def test_damaged_intermediates_are_used_rightly_or_refused_in_one_line(tmp_path,
     given_files = set(tmp_path.iterdir())
     arguments = argparse.Namespace(
         settings=slice_.to_json(), **paths, model=[tmp_path / "model/config.json"], masked_model=[],
-        gpus=None, output=made,
+        gpus=None, output=made, replacements=[],
         times=tmp_path / "times.parquet",
     )  # fmt: skip
     try:

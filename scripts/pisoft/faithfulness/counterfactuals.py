@@ -10,14 +10,24 @@ Shapes: m perturbable tokens, C proposals.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from pisoft.config.base import Scope
-from pisoft.models.masked import MaskedLanguageModel, check_replacements, replacements
+from pisoft.config.jobs.cells import RankingJob
+from pisoft.models.masked import (
+    MaskedLanguageModel,
+    check_replacements,
+    load_masked_model,
+    replacements,
+)
+from pisoft.models.model import LanguageModel
+from pisoft.models.repository import located
 from pisoft.seeds import keyed_generator
+from pisoft.store.cells import read_prompts
 from pisoft.store.scope import perturbable_positions
 
 Row = dict[str, Any]
@@ -25,6 +35,29 @@ Replace = Callable[[Row, np.ndarray], np.ndarray]
 """Returns the token ids (m,) that replace those of a row of `prompts` at its positions (m,)."""
 
 PROPOSALS = 10  # of the masked model for a token, as ReAGent has them
+
+
+def replacements_of(
+    settings: RankingJob, files: Sequence[Path], model: LanguageModel, token_budget: int
+) -> Replace | None:
+    """Return what gives the replacements of a job; None: it has no counterfactuals.
+
+    Args:
+        settings: of the job.
+        files: of the masked model, see :func:`located`; or prompts of all parts of the dataset.
+        model: the explained model.
+        token_budget: tokens per forward batch of the masked model.
+
+    Raises:
+        BenchmarkError: a file cannot be read, or as :func:`proposed`.
+    """
+    if settings.ranking.counterfactuals == "records":
+        prompts = (row for path in files for row in read_prompts(path))
+        return drawn(prompts, settings.scope, settings.seed)
+    if settings.masked_model is None:
+        return None
+    masked = load_masked_model(*located(settings.masked_model, files), model.device)
+    return proposed(masked, model.tokenizer, settings.seed, token_budget)
 
 
 def proposed(masked: MaskedLanguageModel, tokenizer: Any, seed: int, token_budget: int) -> Replace:

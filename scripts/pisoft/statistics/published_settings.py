@@ -114,8 +114,10 @@ SETTINGS: Mapping[str, Setting] = {
     "llama-3.1-70b-instruct.dtype": Setting("bfloat16, nf4", f"{SETUP}: 4 bit"),
     **{f"{name}.{key}": one for name, options in OPTIONS.items() for key, one in options.items()},
 }
-# Keys that change no number: they set others, save memory, or only refuse.
-NO_NUMBER = {"evaluation.preset", "integrated_gradients.internal_batch_size"}
+# Keys that change no number: they set others, save memory, only refuse, or add a metric.
+NO_NUMBER = {
+    "evaluation.preset", "integrated_gradients.internal_batch_size", "ranking.counterfactuals",
+}  # fmt: skip
 NO_NUMBER |= {f"{name}.clip_layers" for name in ("grad_ellm", "grad_ellm_original")}
 SECTIONS = ("prompts", "generation", "evaluation", "ranking")
 

@@ -96,6 +96,7 @@ REACHED = {  # by each key of a run file with another value: the jobs whose sett
     "evaluation.clamp": ("mean", f"display {FROM_DRAWS}"),
     "ranking.operator": ("zero", "ranking published"),
     "ranking.flip_of": ("first_token", "ranking published"),
+    "ranking.counterfactuals": ("records", "ranking published"),
     "ranking.steps": (7, "ranking published"),
     "statistics.resamples": (500, RESAMPLED),
     "statistics.equivalence_margin": (0.1, "uncertainty display"),
