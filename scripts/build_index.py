@@ -1,7 +1,8 @@
 """Write the front page of a run: who leads, what supports it, all ranks, links, failures.
 
-Among the files are the main figure, `figure=…/{protocol}/{model}/{dataset}.svg`, and answers,
-`generations=…/{model}/{dataset}.parquet`. Links are other results of the run, by title.
+Among the files are the main figure, `figure=…/{protocol}/{model}/{dataset}.svg`, answers,
+`generations=…/{model}/{dataset}.parquet`, and evaluations, `soft=…/{model}/{method}/{dataset}.parquet`.
+Links are other results of the run, by title.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from pisoft.pages.index import EVIDENCE, facts_of, index_page
 from pisoft.pages.page import Figure, write_html, write_verdicts
 from pisoft.statistics.reading import Files, load_rows
 from pisoft.store.files import whole_files
-from pisoft.store.parquet import made_with, read_provenance
+from pisoft.store.parquet import computed_on, made_with, read_provenance
 from pisoft.tables.writer import addresses
 from pisoft.workflow.commandline import job_parser, run
 
@@ -32,14 +33,16 @@ def main(arguments: argparse.Namespace) -> None:
     where = settings.where({"protocol": protocol, "model": model, "dataset": dataset})
     origins = {settings.models[path.parts[-2]]: path for path in reversed(files["generations"])}
     computed = [path for kind in COMPUTED for path in files[kind]]
+    provenance = {}
+    for name, path in origins.items():
+        evaluated = [one for one in files["soft"] if one.parts[-3] == path.parts[-2]]
+        provenance[name] = {**read_provenance(path), "device": computed_on(evaluated)}
     page = index_page(
         settings.run,
         Numbers({kind: files.rows(kind) for kind in SUMMARIES}, settings),
         evidence={kind: load_rows(files.get(kind, []), kind) for kind in EVIDENCE},
         figure=Figure.of(figure, f"Curves of both metrics over π, {where}"),
-        facts=facts_of(
-            {name: read_provenance(path) for name, path in origins.items()}, made_with(computed)
-        ),
+        facts=facts_of(provenance, made_with(computed)),
         files=arguments.links,
         warning=arguments.warning,
     )

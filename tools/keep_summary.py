@@ -24,7 +24,7 @@ from pisoft.config.shards import shards
 from pisoft.errors import BenchmarkError
 from pisoft.pages.index import model_facts
 from pisoft.statistics.reading import load_rows
-from pisoft.store.parquet import made_with, read_provenance, read_table
+from pisoft.store.parquet import computed_on, made_with, read_provenance, read_table
 from pisoft.store.shards import cell_path, shards_of
 from pisoft.workflow.commandline import run
 from summary import KEPT, PROCEDURES, Summary, keep, kept, results_of, samples_of
@@ -65,10 +65,7 @@ def main(arguments: argparse.Namespace) -> None:
         folder = f"soft/{cell.protocol}/{cell.model}/{cell.method}"
         path = cell_path(folder, cell.dataset, cells[cell.model, cell.dataset])
         evaluated.setdefault(cell.model, []).append(data / path)
-    devices = {  # all that evaluated: a run may go on elsewhere
-        model: " and ".join(dict.fromkeys(read_provenance(path)["device"] for path in paths))
-        for model, paths in evaluated.items()
-    }
+    devices = {model: computed_on(paths) for model, paths in evaluated.items()}
     origins = {
         model: {**read_provenance(path), "device": devices[model]}
         for (model, _), path in generated.items()

@@ -147,9 +147,10 @@ def facts_of(
 
 
 def model_facts(origins: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
-    """Return where models come from and what they ran on, by label.
+    """Return where models come from and what they were evaluated on, by label.
 
-    `origins` are the provenance of a model's generations, by its label.
+    `origins` are the provenance of a model's generations with the devices of its evaluations, by
+    its label.
     """
     facts = {}
     for label, origin in origins.items():

@@ -291,6 +291,17 @@ def made_with(paths: Iterable[Path]) -> dict[str, tuple[str, ...]]:
     return {name: tuple(filter(None, several)) for name, several in versions.items()}
 
 
+def computed_on(paths: Iterable[Path]) -> str:
+    """Return all devices that files were computed on: a run may go on elsewhere.
+
+    Raises:
+        BenchmarkError: no such file, or it cannot be read.
+    """
+    files = itertools.chain.from_iterable(map(shards_of, paths))
+    devices = (_provenance_of_file(file).get("device") for file in files)
+    return " and ".join(dict.fromkeys(filter(None, devices)))
+
+
 def _provenance_of_file(path: Path) -> dict[str, Any]:
     """Return the provenance stored in one file; see :func:`read_provenance`."""
     with _readable(path):

@@ -16,6 +16,7 @@ from pisoft.errors import BenchmarkError
 from pisoft.statistics.timings import timing_rows
 from pisoft.store.cells import read_cell
 from pisoft.store.parquet import (
+    computed_on,
     made_with,
     read_provenance,
     read_table,
@@ -106,6 +107,7 @@ def test_facts_are_those_of_all_shards(tmp_path):
         "peak_device_memory_mb": 7.5,
         "settings": {"model": model, "first_place": "0, 2"},
     }
+    assert computed_on([path]) == "H100 and A100"
     assert made_with([path]) == {"code": (), "python": (), "torch": ("2", "3"), "numpy": ("2",)}
 
 
