@@ -1,8 +1,8 @@
 """Write the front page of a run: who leads, what supports it, all ranks, links, failures.
 
 Among the files are the main figure, `figure=…/{protocol}/{model}/{dataset}.svg`, answers,
-`generations=…/{model}/{dataset}.parquet`, and evaluations, `soft=…/{model}/{method}/{dataset}.parquet`.
-Links are other results of the run, by title.
+`generations=…/{model}/{dataset}.parquet`, and evaluations,
+`soft=…/{model}/{method}/{dataset}.parquet`. Links are other results of the run, by title.
 """
 
 from __future__ import annotations
