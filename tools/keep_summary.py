@@ -32,12 +32,13 @@ from summary import KEPT, PROCEDURES, Summary, keep, kept, results_of, samples_o
 CONFIG_FOLDER = Path(__file__).parents[1] / "config"
 CATALOGUE = CONFIG_FOLDER, load_method
 BOARD = Path("docs/leaderboard")
-README_RUN = "laptop-files"  # whose numbers README.md and the page of real numbers show
-CURVES = Path("docs/assets/real-numbers/pi_curves.svg")
+README_RUN = "laptop-gpu"  # whose numbers README.md shows: of most methods and prompts
+PAGE_RUN = "laptop-files"  # whose numbers the page of real numbers shows: it has all studies
+FIGURES = Path("docs/assets/real-numbers")  # a run's curves, named after it
 
 
 def main(arguments: argparse.Namespace) -> None:
-    """Write the summary of a run and, if README.md is of it, keep its first figure."""
+    """Write the summary of a run and, if README.md or a page is of it, keep its first figure."""
     raw, paths = run_file(arguments)
     config = load_run(raw, paths, *CATALOGUE)
     results = Path("results", config.run_file.run)
@@ -94,9 +95,10 @@ def main(arguments: argparse.Namespace) -> None:
     path = arguments.folder / BOARD / f"{summary.run}.json"
     keep(path, summary)
     print(path)
-    if summary.run == README_RUN:
+    if summary.run in (README_RUN, PAGE_RUN):
         first = Path(protocols[0], next(iter(config.models)), next(iter(config.datasets)))
-        shutil.copyfile(results / "figures/pi_curves" / f"{first}.svg", arguments.folder / CURVES)
+        curves = results / "figures/pi_curves" / f"{first}.svg"
+        shutil.copyfile(curves, arguments.folder / FIGURES / f"{summary.run}.svg")
 
 
 def _by_answer(

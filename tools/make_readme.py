@@ -1,4 +1,4 @@
-"""Write README.md's table and figure and the page of real numbers, from the kept summary."""
+"""Write README.md's table and figure and the page of real numbers, from kept summaries."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from documents import put_between_markers
-from keep_summary import BOARD, CURVES, README_RUN
+from keep_summary import BOARD, FIGURES, PAGE_RUN, README_RUN
 from pisoft.workflow.commandline import run
 from real_numbers import CHANGES, real_numbers_page, result_text
 from summary import kept
@@ -18,15 +18,17 @@ PROTOCOL = "dynamic"
 def main(arguments: argparse.Namespace) -> None:
     """Write what stands between the markers, and the page."""
     summary = kept(arguments.folder / BOARD / f"{README_RUN}.json")
-    where = {"figure": CURVES.as_posix(), "page": PAGE.as_posix()}
+    figure = FIGURES / f"{README_RUN}.svg"
+    where = {"figure": figure.as_posix(), "page": PAGE.as_posix()}
     text = result_text(summary.numbers, protocol=PROTOCOL, **where)
     readme = arguments.folder / "README.md"
     document = put_between_markers(readme.read_text(encoding="utf-8"), text, str(readme))
     readme.write_text(document, encoding="utf-8")
-    changes = arguments.folder / CURVES.with_name(CHANGES)
+    changes = arguments.folder / FIGURES / CHANGES
     text = changes.read_text(encoding="utf-8") if changes.is_file() else ""
-    linked = Path("..", CURVES.relative_to("docs")).as_posix()
-    page = real_numbers_page(summary, linked, text)
+    linked = Path("..", FIGURES.relative_to("docs"), f"{PAGE_RUN}.svg").as_posix()
+    of_page = kept(arguments.folder / BOARD / f"{PAGE_RUN}.json")
+    page = real_numbers_page(of_page, linked, text)
     (arguments.folder / PAGE).write_text(page, encoding="utf-8")
 
 

@@ -38,7 +38,7 @@ CHANGES = "changes.txt"  # written by hand: why verdicts differ from those on th
 def result_text(numbers: Numbers, *, protocol: str, figure: str, page: str) -> str:
     """Return table, answer and figure, as Markdown.
 
-    `figure` and `page`, with all numbers of the run, are paths from README.md.
+    `figure` and `page`, on the paper's findings, are paths from README.md.
     """
     results = numbers.results("statistics", protocol=protocol)
     orders = {name: numbers.order(metric=name, protocol=protocol) for name in AUC_METRICS}

@@ -16,13 +16,13 @@ from check_summary import main, parser, problems
 from comparable_runs import settings_hash
 from helpers.browser import check_accessible, chromium, visit
 from helpers.result_sets import CASES, rows_of, values_of
-from keep_summary import BOARD, README_RUN
+from keep_summary import BOARD, PAGE_RUN
 from leaderboard import leaderboard
 from pisoft.errors import BenchmarkError
 from pisoft.statistics.results import KEYS, select
 from summary import KEPT, Summary, keep, kept, results_of, samples_of
 
-ENTRY = Path(__file__).parents[3] / BOARD / f"{README_RUN}.json"
+ENTRY = Path(__file__).parents[3] / BOARD / f"{PAGE_RUN}.json"
 ADDRESS = "dynamic smollm2-135m-instruct-q4 imdb-laptop auc_pi_soft_ns"
 Content = dict[str, Any]
 

@@ -11,7 +11,7 @@ import pytest
 
 from documents import MARKERS, put_between_markers
 from helpers.result_rows import frame, statistics_row
-from keep_summary import BOARD, CATALOGUE, CURVES, README_RUN
+from keep_summary import BOARD, CATALOGUE, FIGURES, PAGE_RUN, README_RUN
 from make_readme import PAGE, main, parser
 from pisoft.config.captions import left_out
 from pisoft.config.jobs.displays import LabelSettings
@@ -105,8 +105,9 @@ def test_the_text_says_who_leads_by_how_much_on_what_and_where_the_rest_is() -> 
 
 
 def test_readme_and_page_are_what_the_kept_summary_gives(root: Path, tmp_path: Path) -> None:
-    for path in (ENTRY, CURVES.with_name(CHANGES)):
-        (tmp_path / path).parent.mkdir(parents=True)
+    of_page = ENTRY.with_stem(PAGE_RUN)
+    for path in (ENTRY, of_page, FIGURES / CHANGES):
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(root / path, tmp_path / path)
     (tmp_path / PAGE).parent.mkdir(parents=True)
     (tmp_path / "README.md").write_text(f"{BEGIN}\n{END}\n")
@@ -121,12 +122,14 @@ def test_readme_and_page_are_what_the_kept_summary_gives(root: Path, tmp_path: P
     for _, method, *cells in rows:
         assert not method or all(CELL.fullmatch(cell) for cell in cells), method
     page = (tmp_path / PAGE).read_text(encoding="utf-8").split("## What the model answers")[1]
+    summary = kept(root / of_page)
     answers = summary.numbers.rows["accuracy"].set_index(["metric", "dataset"])["value"]
     for (label, accuracy, *_), name in zip(rows_of(page)[2:], summary.datasets, strict=False):
         assert label == summary.datasets[name]
         share = answers["accuracy", name]
         assert accuracy.startswith("–" if math.isnan(share) else f"{share:.2f}&nbsp;<sub>[")
-    assert 0 < (root / CURVES).stat().st_size < LARGEST_FIGURE
+    for run in (README_RUN, PAGE_RUN):
+        assert 0 < (root / FIGURES / f"{run}.svg").stat().st_size < LARGEST_FIGURE
 
 
 def test_the_kept_summary_holds_no_record(root: Path) -> None:
