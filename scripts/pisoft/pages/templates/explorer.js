@@ -283,7 +283,7 @@ function drawn(curves) {
   part("line", { x1: 200 * data.grid[state.pi], x2: 200 * data.grid[state.pi], y1: 0, y2: 50 });
   part("polyline", { points: points(values.slice(0, data.grid.length)) });
   part("polyline", { points: points(values.slice(data.grid.length)), class: "nc" });
-  const names = make("span", "measured");
+  const names = make("span");
   names.append(make("span", "ns", "π-Soft-NS"), make("span", "nc", "π-Soft-NC"), " over π");
   return [svg, names];
 }
