@@ -7,6 +7,7 @@ import pytest
 import keep_summary
 from check_summary import problems
 from leaderboard import entries, leaderboard
+from pisoft.store import parquet
 
 pytestmark = pytest.mark.workflow
 
@@ -15,11 +16,11 @@ def test_the_summary_of_a_finished_run_has_no_defect(finished_once, tmp_path, mo
     monkeypatch.chdir(finished_once.folder)
     _, load_method = keep_summary.CATALOGUE
     monkeypatch.setattr(keep_summary, "CATALOGUE", (finished_once.folder / "config", load_method))
-    read = keep_summary.read_provenance
+    read = parquet._provenance_of_file
     elsewhere = {"device": "GPU"}  # where scores of one method were evaluated
     monkeypatch.setattr(
-        keep_summary,
-        "read_provenance",
+        parquet,
+        "_provenance_of_file",
         lambda path: read(path) | (elsewhere if "random" in path.parts else {}),
     )
     line = ["--configfile", "config/tiny.yaml", "--folder", str(tmp_path), "--samples"]
