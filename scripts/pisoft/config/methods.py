@@ -125,7 +125,7 @@ def resolve_method(
             f"{where}: target: '{entry.target}' is not allowed: scores of '{file}' are the same "
             "for every target"
         )
-    is_span = "span" in (entry.target, None if entry.target else target)
+    is_span = (entry.target or target) == "span"
     if is_span and method_class.has_target and not method_class.explains_spans:
         raise BenchmarkError(
             f"{where}: target: 'span' is not allowed: '{file}' explains single tokens; set "

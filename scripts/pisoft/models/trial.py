@@ -342,8 +342,8 @@ class _Trial:
 
     def _queries_are_read(self, replay: AttentionReplay, replayed: torch.Tensor) -> str:
         """A gate of the attention output, for example, may come from the same projection."""
-        found = self._logits(self._start, probe=replay)
-        return "" if torch.equal(found, replayed) else "more than attention reads queries and keys"
+        logits = self._logits(self._start, probe=replay)
+        return "" if torch.equal(logits, replayed) else "more than attention reads queries and keys"
 
     def _difference(self, logits: torch.Tensor, expected: torch.Tensor) -> str:
         """Return in words how far logits are off; nothing if no further than rounding leads."""
