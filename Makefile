@@ -32,7 +32,7 @@ BENCH := $(TOOLS)/bench
 
 .DEFAULT_GOAL := help
 .PHONY: $(DEMOS) kills plan fetch export check-scores check-run compare decide diff test test-all lint docs bench bench-gpu \
-	bench-aggregation bench-readings bench-combinations bench-precision bench-scheduler bench-start-up \
+	bench-aggregation bench-readings bench-combinations bench-precision bench-peers bench-scheduler bench-start-up \
 	schema simulation families summary check-summary readme docs-figures lock audit licences unlock slurm env clean help
 
 ##@ Begin here
@@ -124,6 +124,14 @@ bench-combinations: $(STAMP) ## readings that come near the paper's original met
 
 bench-precision: $(STAMP) ## effect of half precision: MODEL_FOLDER=… TEXTS=…
 	$(BENCH)/precision.py --model-folder '$(MODEL_FOLDER)' --texts '$(TEXTS)'
+
+bench-peers: $(STAMP) results/bench/peers/.installed ## scores beside the authors' code; installs it: MODEL_FOLDER=…
+	$(BENCH)/peers.py $(if $(MODEL_FOLDER),--model-folder '$(MODEL_FOLDER)')
+
+results/bench/peers/.installed: tools/bench/peers.txt
+	$(PYTHON) -m venv $(@D)
+	$(@D)/bin/pip install --quiet --requirement $<
+	touch $@
 
 bench-scheduler: $(STAMP) ## what Snakemake itself takes: 15 minutes
 	$(BENCH)/scheduler.py

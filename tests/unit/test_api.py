@@ -160,6 +160,13 @@ def test_attribution_explains_the_preferred_or_the_given_token(model, prompt):
     assert len(later) == len(prompt["input_ids"])
 
 
+def test_attribution_perturbs_the_tokens_in_scope(model, prompt):
+    assert pisoft.attribute(model, prompt, "occlusion").values[0] == 0, "outside the content"
+    assert pisoft.attribute(model, prompt, "occlusion", scope="all").values[0] != 0
+    with pytest.raises(BenchmarkError, match=r"^attribute: scope: 'contents'.*'content'"):
+        pisoft.attribute(model, prompt, "occlusion", scope="contents")
+
+
 def test_options_may_be_called_like_our_own_arguments(model, prompt):
     found = pisoft.attribute(model, prompt, "inseq", method="saliency").values
     expected = pisoft.attribute(model, prompt, "saliency").values

@@ -15,6 +15,8 @@ from pisoft.api.scores import Scores
 from pisoft.attribution import load_method
 from pisoft.attribution.base import AttributionMethod, Context
 from pisoft.attribution.engine import attribute_block
+from pisoft.config.base import Scope
+from pisoft.config.evaluation import EvaluationSettings
 from pisoft.config.validation import validate
 from pisoft.errors import BenchmarkError, in_one_line
 from pisoft.models.batching import blocks
@@ -41,6 +43,7 @@ def attribute(
     generated: Sequence[int] = (),
     target: int | None = None,
     foil: int | None = None,
+    scope: Scope = "content",
     seed: int = 1,
     masked: MaskedLanguageModel | None = None,
     **options: Any,
@@ -55,6 +58,8 @@ def attribute(
         target: id of the explained token; None: the one that the model would generate.
         foil: id of the token that it is contrasted with: the difference of their logits is
             explained. A function is not told of it. None: the target alone.
+        scope: the tokens that perturbation methods perturb, as `evaluation.scope` of a run file
+            has them; others get 0 from these methods.
         seed: of methods that draw random numbers.
         masked: see :func:`pisoft.load_masked`, for methods that need one.
         options: options of the method.
@@ -72,7 +77,8 @@ def attribute(
     model.check_ids(generated, f"method '{method}': option generated")
     if target is not None:
         model.check_ids([target], f"method '{method}': option target")
-    context = Context(seed, token_budget(None, model.device), masked)
+    scope = validate(EvaluationSettings, {"scope": scope}, "attribute").scope
+    context = Context(seed, token_budget(None, model.device), masked, scope=scope)
     scorer = checked_method(method, options, context, model) if isinstance(method, str) else method
     if target is None:
         target = _preferred(model, {**row, "input_ids": read}, context.token_budget)

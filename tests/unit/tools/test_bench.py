@@ -17,6 +17,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 import combinations
 import draws
+import peers
 import pisoft
 import precision
 import readings
@@ -33,6 +34,7 @@ from pisoft.config.jobs.cells import EvaluateJob
 from pisoft.config.jobs.fields import LoadedModel
 from pisoft.config.run_file import RunFile
 from pisoft.config.validation import validate
+from pisoft.errors import BenchmarkError
 from pisoft.faithfulness.soft import METRICS
 from pisoft.models.attention import AttentionRecorder, AttentionReplay
 from pisoft.models.generation import continue_greedily
@@ -178,6 +180,17 @@ def test_numbers_of_a_step_are_those_of_its_draws():
     assert combinations.step_numbers(row, 1) == pytest.approx([0.4, 0.6, 2])
     assert combinations.step_numbers(row, 2) == pytest.approx([0.48, 0.4, 2])
     assert np.isnan(combinations.step_numbers({"status": "nonfinite_logits"}, 1)).all()
+
+
+def test_the_bench_of_peers_compares_every_prompt_and_names_a_peer_that_fails(tmp_path, capsys):
+    ours = [np.array([1.0, 2.0, 3.0]), np.array([0.0, 2.0, 1.0])]
+    row = peers.compared(peers.PAIRS[0], ours, [[1.0, 2.0, 4.0], [0.0, 1.0, 2.0]])
+    assert (row["largest difference"], row["Spearman's ρ"]) == ("5.0e-01", "0.5000")
+    options = ["--python", sys.executable]
+    with pytest.raises(BenchmarkError, match=r"^lxt, AttnLRP: ModuleNotFoundError: .*'lxt'$"):
+        run_bench(peers, tmp_path / "peers.json", *options)
+    with pytest.raises(BenchmarkError, match=r"^--python: .*; `make bench-peers` installs it$"):
+        run_bench(peers, tmp_path / "peers.json", "--python", str(tmp_path / "none"))
 
 
 def test_the_bench_of_start_up_runs(tmp_path, monkeypatch):
