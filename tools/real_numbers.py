@@ -12,6 +12,7 @@ from paper_findings import paper_findings
 from pisoft.config.reference import markdown_table
 from pisoft.pages.findings import Numbers, answer
 from pisoft.statistics.metrics import AUC_METRICS, AVERAGE, CONTROL, METRICS
+from pisoft.statistics.published_settings import SETTINGS, as_text
 from pisoft.statistics.results import select
 from pisoft.tables import notes
 from pisoft.tables.accuracy import COLUMNS as ANSWERS
@@ -29,6 +30,7 @@ from pisoft.views.view import Results
 from summary import Summary
 
 LEADING = 3  # rows of the table, besides random scores
+USUAL_TYPE = SETTINGS["llama-3.1-8b-instruct.dtype"].paper  # of numbers, in paper.yaml
 CHANGES = "changes.txt"  # written by hand: why verdicts differ from those on the page before
 
 
@@ -118,6 +120,7 @@ def real_numbers_page(summary: Summary, figure: str, changes: str = "") -> str:
         meaning_of_answers=notes.text("accuracy"),
         findings=markdown_table(("finding", *before, "here", "why"), findings),
         changes=changes,
+        differences=_differences(summary.settings),
         by_answer=_by_answer(summary.by_answer),
         rankings=dict(_rankings(numbers, summary.protocols)),
         figure=figure,
@@ -142,6 +145,23 @@ def _rankings(numbers: Numbers, protocols: Iterable[str]) -> Iterator[tuple[str,
             (block,) = blocks(results, {"": {}}, each("method", results.methods), cells, cells[0])
             table = markdown_table(("method", *datasets.values()), markdown_rows(block))
             yield f"{METRICS[metric].label}, {protocol}", table
+
+
+def _differences(settings: Mapping[str, Any]) -> str:
+    """Return the table of a run's settings that are unlike the paper's, if there are any."""
+    lines = []
+    for key, value in settings.items():
+        here = tuple(value) if isinstance(value, list) else value
+        setting = SETTINGS.get(key)
+        if setting is not None and here != setting.paper:
+            paper = as_text(setting.paper)
+            lines.append((key, here, paper if setting.where else f"left open; ours: {paper}"))
+        elif key.endswith(".dtype") and setting is None:
+            lines.append((key, here, f"left open; ours: {USUAL_TYPE}"))
+        elif key.endswith(".max_words"):
+            lines.append((key, here, "records of any length"))
+    rows = [(f"`{key}`", as_text(here), paper) for key, here, paper in lines]
+    return markdown_table(("setting", "here", "paper"), rows) if rows else ""
 
 
 def _by_answer(rows: Sequence[Mapping[str, Any]]) -> str:

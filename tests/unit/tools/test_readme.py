@@ -9,17 +9,19 @@ from pathlib import Path
 
 import pytest
 
+from comparable_runs import run_settings
 from documents import MARKERS, put_between_markers
 from helpers.result_rows import frame, statistics_row
 from keep_summary import BOARD, CATALOGUE, FIGURES, PAGE_RUN, README_RUN
 from make_readme import PAGE, main, parser
+from paper_findings import NOT_RUN, paper_findings
 from pisoft.config.captions import left_out
 from pisoft.config.jobs.displays import LabelSettings
 from pisoft.config.loading import load_run
 from pisoft.config.validation import read_yaml
 from pisoft.errors import BenchmarkError
 from pisoft.pages.findings import Numbers
-from real_numbers import CHANGES, LEADING, result_text
+from real_numbers import CHANGES, LEADING, real_numbers_page, result_text
 from summary import KEPT, keep, kept, results_of
 
 ENTRY = BOARD / f"{README_RUN}.json"
@@ -130,6 +132,49 @@ def test_readme_and_page_are_what_the_kept_summary_gives(root: Path, tmp_path: P
         assert accuracy.startswith("–" if math.isnan(share) else f"{share:.2f}&nbsp;<sub>[")
     for run in (README_RUN, PAGE_RUN):
         assert 0 < (root / FIGURES / f"{run}.svg").stat().st_size < LARGEST_FIGURE
+
+
+def unlike_the_paper(page: str) -> list[list[str]]:
+    """Return the rows of settings on the page of real numbers that are unlike the paper's."""
+    section = page.split("## What differs from the paper\n")[1].split("\n## ")[0]
+    return rows_of(section)[2:]
+
+
+def test_the_page_lists_the_settings_that_are_unlike_the_papers(root: Path) -> None:
+    summary = kept(root / BOARD / f"{PAGE_RUN}.json")
+    path = root / "config/paper.yaml"
+    of_paper = run_settings(load_run(read_yaml(path), [path], *CATALOGUE))
+    as_there = summary.model_copy(update={"settings": of_paper})
+    assert unlike_the_paper(real_numbers_page(as_there, "figure.svg")) == []
+    changes = {"evaluation.clamp": "none", "evaluation.pi_grid": [0.1, 0.5]}
+    changes |= {"generation.max_new_tokens": 1, "imdb.max_words": 9, "mine.dtype": "float32"}
+    changed = summary.model_copy(update={"settings": {**of_paper, **changes}})
+    rows = {key: rest for key, *rest in unlike_the_paper(real_numbers_page(changed, "figure.svg"))}
+    assert rows == {
+        "`evaluation.clamp`": ["none", "draw"],
+        "`evaluation.pi_grid`": ["0.1, …, 0.5 (2 values)", "0.05, …, 0.95 (19 values)"],
+        "`generation.max_new_tokens`": ["1", "left open; ours: 50"],
+        "`imdb.max_words`": ["9", "records of any length"],
+        "`mine.dtype`": ["float32", "left open; ours: bfloat16"],
+    }
+
+
+def test_what_changed_since_the_page_before_names_the_findings_that_did(root: Path) -> None:
+    summary = kept(root / BOARD / f"{PAGE_RUN}.json")
+    text = " ".join((root / FIGURES / CHANGES).read_text(encoding="utf-8").split())
+    changed = [
+        one
+        for one in paper_findings(summary.numbers, summary.protocols)
+        if summary.previous[one.claim] not in (one.verdict, NOT_RUN)
+    ]
+    quoted = set(re.findall(r'"([^"]+)" was ([a-z ]+)\.', text))
+    assert quoted == {
+        (one.claim.removesuffix("."), summary.previous[one.claim].split(" at ")[0])
+        for one in changed
+    }
+    untested = [*summary.previous.values()].count(NOT_RUN)
+    words = ("No", "One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight")
+    assert f"- {words[untested]} findings had not been tested." in text
 
 
 def test_the_kept_summary_holds_no_record(root: Path) -> None:
