@@ -18,6 +18,7 @@ from helpers.latex import needs_latex, typeset
 from pisoft.attribution import load_method
 from pisoft.config.jobs.pages import PublishedJob
 from pisoft.config.loading import load_config
+from pisoft.config.run_file import RunFile
 from pisoft.config.validation import read_yaml
 from pisoft.pages.against_paper import _settings, against_paper_page, cell_tables
 from pisoft.pages.page import Page, Section, write_html, write_latex
@@ -31,6 +32,7 @@ from pisoft.statistics.against_paper import (
 from pisoft.statistics.published import load_published
 from pisoft.statistics.published_settings import (
     NO_NUMBER,
+    SECTIONS,
     SETTINGS,
     as_text,
     compared_settings,
@@ -512,6 +514,22 @@ def test_every_setting_that_can_change_a_number_is_beside_the_paper():
     assert settings_of(made).keys() == SETTINGS.keys() | NO_NUMBER
     for one in compared_settings(made):
         assert one.here == one.setting.paper, "of open settings, SETTINGS has paper.yaml's reading"
+
+
+# Keys of a run file that decide none of the paper's numbers, or not by their value.
+APART = {
+    "run", "resources", "block_size", "local_root",  # where and how it runs
+    "models", "datasets", "methods", "protocols", "restrictions", "catalogue",  # compared by name
+    "seed", "max_samples", "statistics",  # which samples and resamples, and how many
+    "sensitivity", "qualitative", "explorer",  # what is shown
+    "layer_study", "metric_validation", "sanity_checks", "operators",  # with numbers of their own
+}  # fmt: skip
+
+
+def test_every_section_of_a_run_file_is_compared_or_stands_apart():
+    compared = {key.split(".")[0] for key in SETTINGS} & RunFile.model_fields.keys()
+    assert {*SECTIONS} <= compared
+    assert RunFile.model_fields.keys() - compared == APART
 
 
 UNLIKE = {
