@@ -120,7 +120,7 @@ def _no_dominant(order: Order, of: str) -> Finding:
     ]
     if equivalent:
         clauses.append(f"significantly equivalent to it: {order.listed(equivalent)}")
-    if np.isfinite(detectable := rivals["detectable"].astype(float).reindex(equal).max()):
+    if np.isfinite(detectable := order.detectable(equal)):
         clauses.append(f"a difference of {detectable:.3f} would be found in 80 % of such samples")
     if untested:
         clauses.append(f"{UNTESTED}: {order.listed(untested)}")

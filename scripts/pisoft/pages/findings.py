@@ -90,7 +90,9 @@ class Order:
         if not second:
             return ""
         gap = self.rows["value"].max() - rest["value"].max()
-        tests = {UNTESTED: UNTESTED, EQUAL: "not significant", WORSE: "significant"}
+        detectable = self.detectable(second)
+        power = f"; detectable with 80 % power: {detectable:.3f}" if np.isfinite(detectable) else ""
+        tests = {UNTESTED: UNTESTED, EQUAL: f"not significant{power}", WORSE: "significant"}
         test = next(text for kind, text in tests.items() if {*second} & {*self.groups[kind]})
         return f"{gap:.3f} ahead of {self.listed(second)} ({test})"
 
@@ -102,6 +104,10 @@ class Order:
         tests = both[both["other"] == other].set_index("method").reindex(others)
         return _by_test(tests["p_adjusted"], tests["value"] > 0)
 
+    def detectable(self, methods: Iterable[str]) -> float:
+        """Return the difference from the best that is found with 80 % power for all; or NaN."""
+        return float(self.rows["detectable"].reindex(methods).astype(float).max())
+
     @property
     def rivals(self) -> list[str]:
         """Say in clauses how the other methods compare with the best."""
@@ -110,6 +116,8 @@ class Order:
         if equal:
             count = f"{len(equal)} of {len(equal) + len(worse)} other methods"
             clauses = [f"no significant difference from the best: {count}"]
+            if np.isfinite(detectable := self.detectable(equal)):
+                clauses[0] += f" (detectable with 80 % power: {detectable:.3f})"
         elif worse:
             tested = "method that was tested" if untested else "method"
             clauses = [f"every other {tested} is significantly worse"]
