@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
 import pandas as pd
-from statsmodels.stats.proportion import proportion_confint
 
 from pisoft.config.jobs.summaries import RunJob
 from pisoft.errors import BenchmarkError
 from pisoft.statistics.reading import REPAIR, Files, Summary
+from pisoft.statistics.samples import share_rows
 from pisoft.store.cells import read_generations, read_prompts
 from pisoft.store.parquet import OK, TOO_MANY_WORDS, read_table
 
@@ -26,9 +26,10 @@ def summaries(files: Files, settings: RunJob) -> dict[str, Summary]:
     Numbers are over the ok samples: `truncated` counts shortened prompts, `accuracy` is the
     share of correct preferred labels among samples with a known label, and `greedy_is_label` the
     share whose unconstrained greedy token is a label word. Both shares have Wilson's 95 % interval,
-    and no value for open generation. `mean_margin` is by how much the logit of the answer exceeds
-    that of the runner-up, mean over the steps of a sample and over samples. `too_many_words` counts
-    records that are too long to be samples; its n is of all records.
+    of clusters where samples are in clusters, and no value for open generation. `mean_margin` is by
+    how much the logit of the answer exceeds that of the runner-up, mean over the steps of a sample
+    and over samples. `too_many_words` counts records that are too long to be samples; its n is of
+    all records.
     """
     prompts, generations = files["prompts"], files["generations"]
     if len(prompts) != len(generations):
@@ -37,11 +38,14 @@ def summaries(files: Files, settings: RunJob) -> dict[str, Summary]:
         )
     records = {path.stem: path for path in files["datasets"]}
     cells = zip(prompts, generations, strict=True)
-    rows = [row for cell in cells for row in _rows(*cell, records[cell[0].stem])]
+    clusters = files.clusters()
+    rows = [row for cell in cells for row in _rows(*cell, records[cell[0].stem], clusters)]
     return {"accuracy": [pd.DataFrame(rows)]}
 
 
-def _rows(prompts: Path, generations: Path, records: Path) -> Iterator[dict[str, Any]]:
+def _rows(
+    prompts: Path, generations: Path, records: Path, clusters: Mapping[str, str]
+) -> Iterator[dict[str, Any]]:
     if prompts.parts[-2:] != generations.parts[-2:]:
         raise BenchmarkError(f"{generations}: is of another cell than {prompts}; {REPAIR}")
     asked = read_prompts(prompts)
@@ -67,6 +71,7 @@ def _rows(prompts: Path, generations: Path, records: Path) -> Iterator[dict[str,
         elif present:
             row["value"] = fmean(present)
         if metric in SHARES and present:
-            interval = proportion_confint(sum(present), len(present), method="wilson")
-            row["low"], row["high"] = interval
+            of_samples = dict(zip((answer["sample_id"] for _, answer in ok), values, strict=True))
+            hits = pd.DataFrame({metric: pd.Series(of_samples).dropna()}, dtype=float)
+            row |= share_rows(hits, clusters)[["low", "high", "n_clusters"]].iloc[0]
         yield row

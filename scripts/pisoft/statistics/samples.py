@@ -13,8 +13,15 @@ from functools import cached_property
 
 import numpy as np
 import pandas as pd
+from scipy.special import ndtri, stdtrit  # scipy.stats takes longer to import
 
-from pisoft.statistics.intervals import ROUNDING, half_widths, moment_roots
+from pisoft.statistics.intervals import (
+    CONFIDENCE,
+    ROUNDING,
+    half_widths,
+    moment_roots,
+    share_ends,
+)
 
 
 @dataclass(frozen=True)
@@ -118,6 +125,22 @@ def mean_rows(values: pd.DataFrame, clusters: Mapping[str, str]) -> pd.DataFrame
     mean, width = values.mean(), half_widths(errors, clustered)
     rows = {"value": mean, "standard_error": errors, "low": mean - width, "high": mean + width}
     return pd.DataFrame({**rows, "n_clusters": n_clusters})
+
+
+def share_rows(hits: pd.DataFrame, clusters: Mapping[str, str]) -> pd.DataFrame:
+    """Return the share of each column of samples, numbers between 0 and 1, and Wilson's interval.
+
+    Where clusters are fewer than samples, it has the variance between these; see :func:`mean_rows`.
+    """
+    rows = mean_rows(hits, clusters)
+    n, shares, tail = hits.count(), rows["value"], (1 + CONFIDENCE) / 2
+    is_clustered = rows["n_clusters"].notna()
+    errors = np.sqrt(shares * (1 - shares) / n).mask(is_clustered, rows["standard_error"])
+    freedom = (rows["n_clusters"] - 1).where(rows["n_clusters"] > 1)
+    reach = stdtrit(freedom, tail).where(is_clustered, ndtri(tail))
+    number = rows["n_clusters"].fillna(n)
+    ends = share_ends(*(column.to_numpy(float) for column in (shares, errors, reach, number)))
+    return rows.assign(low=ends[0], high=ends[1])
 
 
 def sample_matrix(rows: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:

@@ -38,4 +38,5 @@ def table(view: View) -> Table:
     results = view.results("accuracy")
     lines = each("dataset", results.datasets)
     made = blocks(results, each("model", view.settings.models), lines, COLUMNS, sparse=True)
-    return grid_table(view, results, COLUMNS, made, [notes.text("accuracy")], "Dataset")
+    below = [notes.text("accuracy"), notes.clusters(results)]
+    return grid_table(view, results, COLUMNS, made, below, "Dataset")

@@ -3,6 +3,7 @@
 import math
 
 import pytest
+from scipy.special import stdtrit
 
 from helpers.script_runs import summarise
 from pisoft.config.jobs.summaries import RunJob
@@ -76,11 +77,11 @@ def test_accuracy_is_over_ok_samples(tmp_path):
     assert rows["low"].count() == 2
 
 
-def by_metric(paths):
-    """Return the numbers of one model and dataset."""
+def by_metric(paths, **others):
+    """Return the numbers of one model and dataset; `others` are files by kind."""
     prompts, generations = paths
     records = prompts.parents[2] / prompts.name
-    files = Files(datasets=[records], prompts=[prompts], generations=[generations])
+    files = Files(datasets=[records], prompts=[prompts], generations=[generations], **others)
     (rows,) = summaries(files, RunJob(run="demo"))["accuracy"]
     return rows.set_index("metric")
 
@@ -106,6 +107,22 @@ def test_samples_without_a_label_are_none_of_its_interval(tmp_path):
     rows = by_metric(write_answers(tmp_path, answers))
     assert rows.loc["accuracy", ["value", "n"]].tolist() == [1, 1]
     assert rows.loc["accuracy", "low"] == pytest.approx(wilson(1, 1)[0])
+
+
+def test_an_interval_is_of_clusters(tmp_path):
+    """Four texts with two questions each, of which two are answered rightly."""
+    answers = [(name, "ok", 1, False, name < "e", True) for name in "abcdefgh"]
+    paths = write_answers(tmp_path, answers)
+    records = [
+        {"sample_id": name, "cluster": str("abcdefgh".index(name) // 2), "status": "ok",
+         "fields": {}, "label": None, "answer": None, "evidence": None, "counterfactuals": None}
+        for name in "abcdefgh"
+    ]  # fmt: skip
+    write_rows(tmp_path / "clusters.parquet", "datasets", records, {})
+    rows = by_metric(paths, clusters=[tmp_path / "clusters.parquet"])
+    assert rows.loc["accuracy", ["value", "n", "n_clusters"]].tolist() == [0.5, 8, 4]
+    reach = stdtrit(3, 0.975) * math.sqrt(4 / 3)  # of four independent texts
+    assert rows.loc["accuracy", ["low", "high"]].tolist() == pytest.approx(wilson(0.5, 4, reach))
 
 
 def test_prompts_and_generations_of_different_samples_are_an_error(tmp_path):

@@ -25,8 +25,8 @@ def values_of(n=40, seed=1, apart=2):
     return pd.DataFrame(np.round(noisy, 1), columns=list(NAMES))
 
 
-def by_part(values):
-    rows = validation(values, SETTINGS, ("cell",)).to_dict("records")
+def by_part(values, clusters=()):
+    rows = validation(values, SETTINGS, ("cell",), dict(clusters)).to_dict("records")
     return {(row["part"], row["method"]): row for row in rows}
 
 
@@ -68,6 +68,24 @@ def test_means_in_order_and_samples_needed():
     assert needed > 1
     assert share(needed) > 0.95 - error
     assert share(needed - 1) < 0.95 + error
+
+
+def test_samples_of_a_cluster_count_as_one():
+    """Every sample twice says no more than once, where both are one cluster."""
+    values = values_of(n=30, apart=6)
+    twice = pd.concat([values, values], keys=[*"ab"])
+    twice.index = [f"{copy}{sample}" for copy, sample in twice.index]
+    once, both = by_part(values), by_part(twice, {name: name[1:] for name in twice.index})
+    naive = by_part(twice)
+    for key in (("ladder", ""), ("mean", "oracle"), ("oracle_over_noisy", "")):
+        rows = [numbers[key] for numbers in (once, both, naive)]
+        assert [row["value"] for row in rows] == pytest.approx([rows[0]["value"]] * 3)
+        assert (rows[1]["n"], rows[1]["n_clusters"]) == (60, 30)
+        first, of_clusters, of_samples = (row["high"] - row["low"] for row in rows)
+        assert of_clusters == pytest.approx(first, rel=0.05), "Wilson's has Student's quantile"
+        assert of_samples < 0.8 * first
+    needed = [numbers["samples_needed", ""]["value"] for numbers in (once, both, naive)]
+    assert needed[1] == 2 * needed[0] > needed[2]
 
 
 def test_exact_orders_need_one_sample_and_the_reverse_is_never_reached():
