@@ -28,7 +28,7 @@ def main(arguments: argparse.Namespace) -> None:
     text = changes.read_text(encoding="utf-8") if changes.is_file() else ""
     linked = Path("..", FIGURES.relative_to("docs"), f"{PAGE_RUN}.svg").as_posix()
     of_page = kept(arguments.folder / BOARD / f"{PAGE_RUN}.json")
-    page = real_numbers_page(of_page, linked, text)
+    page = real_numbers_page(of_page, linked, text, larger=summary)
     (arguments.folder / PAGE).write_text(page, encoding="utf-8")
 
 

@@ -93,11 +93,13 @@ def _entry_text(entry: Entry) -> str:
 # The page ---------------------------------------------------------------------------------------
 
 
-def real_numbers_page(summary: Summary, figure: str, changes: str = "") -> str:
+def real_numbers_page(
+    summary: Summary, figure: str, changes: str = "", larger: Summary | None = None
+) -> str:
     """Return the page of the docs on a run of one model, as Markdown.
 
     `figure` is a path from the page; `changes` says why verdicts differ from those on the page
-    before.
+    before; of a `larger` run the page has the answers, and how orders depend on them.
     """
     numbers = summary.numbers
     names = {*summary.models, *summary.datasets, *summary.methods}
@@ -122,6 +124,9 @@ def real_numbers_page(summary: Summary, figure: str, changes: str = "") -> str:
         changes=changes,
         differences=_differences(summary.settings),
         by_answer=_by_answer(summary.by_answer),
+        larger=larger,
+        answers_of_larger=_answers(larger.numbers) if larger else "",
+        by_answer_of_larger=_by_answer(larger.by_answer) if larger else "",
         rankings=dict(_rankings(numbers, summary.protocols)),
         figure=figure,
     )

@@ -124,6 +124,8 @@ def test_readme_and_page_are_what_the_kept_summary_gives(root: Path, tmp_path: P
     for _, method, *cells in rows:
         assert not method or all(CELL.fullmatch(cell) for cell in cells), method
     page = (tmp_path / PAGE).read_text(encoding="utf-8").split("## What the model answers")[1]
+    for row in summary.by_answer:
+        assert f"| {row['answers']} | {row['protocol']} |" in page, "of the run of most prompts"
     summary = kept(root / of_page)
     answers = summary.numbers.rows["accuracy"].set_index(["metric", "dataset"])["value"]
     for (label, accuracy, *_), name in zip(rows_of(page)[2:], summary.datasets, strict=False):
