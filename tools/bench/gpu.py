@@ -53,7 +53,7 @@ from pisoft.models.device import (
 )
 from pisoft.models.loading import compile_layers
 from pisoft.models.model import Batch, ExplainedSample, LanguageModel
-from pisoft.models.precision import pin_float32
+from pisoft.models.precision import pin_precision
 from pisoft.store.parquet import OK
 from pisoft.workflow.commandline import run
 
@@ -280,7 +280,7 @@ def main(arguments: argparse.Namespace) -> None:
     """
     cases = cases_of(arguments.cases)
     device = choose_device(arguments.device)
-    pin_float32()
+    pin_precision()
     facts: dict[str, Any] = {
         "device": device_name(device),
         "torch": torch.__version__,

@@ -13,7 +13,7 @@ from pisoft.errors import BenchmarkError
 from pisoft.models.attention import ATTENTION_NAME
 from pisoft.models.device import choose_device, device_name, peak_memory
 from pisoft.models.model import LanguageModel, ModelOutline
-from pisoft.models.precision import pin_float32
+from pisoft.models.precision import allowed_rounding, pin_precision
 from pisoft.models.repository import commit_of, model_files, pretrained, pretrained_network
 from pisoft.models.tokenizer import load_tokenizer
 
@@ -36,7 +36,7 @@ def load_model(
     """
     from transformers import AutoModelForCausalLM
 
-    pin_float32()
+    pin_precision()
     load = partial(
         pretrained_network,
         AutoModelForCausalLM,
@@ -84,7 +84,7 @@ def wrapped_model(network: PreTrainedModel, tokenizer: Any) -> LanguageModel:
         BenchmarkError: the model cannot be followed.
     """
     name = network.name_or_path or type(network).__name__
-    pin_float32()
+    pin_precision()
     network.set_attn_implementation(ATTENTION_NAME)
     if getattr(network, "is_quantized", False):
         keep_differentiable(network)
@@ -98,7 +98,7 @@ def model_facts(model: LanguageModel) -> dict[str, Any]:
         "model_commit": model.commit,
         "device": device_name(model.device),
         "threads": torch.get_num_threads(),
-        "allow_tf32": torch.backends.cuda.matmul.allow_tf32 or torch.backends.cudnn.allow_tf32,
+        **allowed_rounding(),
     }
 
 

@@ -14,15 +14,32 @@ HALF = (torch.float16, torch.bfloat16)
 CHUNK = 2**22  # weights of an output head that are widened at a time, 16 MiB
 
 
-def pin_float32() -> None:
-    """Let products of float32 matrices be in float32: some containers switch TF32 on.
+def pin_precision() -> None:
+    """Let matrix products on a GPU be computed in float32, and be rounded to 16 bits only once.
 
-    Torch has older and newer settings, and refuses to read them where they differ.
+    Some containers switch TF32 on. Torch has older and newer settings of it, and refuses to read
+    them where they differ. By default, it also lets parts of a sum of 16-bit products be rounded to
+    16 bits before they are added up, in kernels that cuBLAS chooses by the size of a batch.
     """
     backends: Any = torch.backends
     backends.fp32_precision = backends.cudnn.fp32_precision = "ieee"
     torch.set_float32_matmul_precision("highest")
     torch.backends.cudnn.allow_tf32 = False
+    matmul: Any = backends.cuda.matmul
+    matmul.allow_fp16_reduced_precision_reduction = False
+    matmul.allow_bf16_reduced_precision_reduction = False
+
+
+def allowed_rounding() -> dict[str, bool]:
+    """Return which shortcuts of :func:`pin_precision` matrix products may take, for provenance."""
+    matmul: Any = torch.backends.cuda.matmul
+    return {
+        "allow_tf32": matmul.allow_tf32 or torch.backends.cudnn.allow_tf32,
+        "allow_reduced_precision_reduction": (
+            matmul.allow_fp16_reduced_precision_reduction
+            or matmul.allow_bf16_reduced_precision_reduction
+        ),
+    }
 
 
 def at_least_float32(tensor: torch.Tensor) -> torch.Tensor:

@@ -34,6 +34,9 @@ def of_programs():
     """Switch TF32 on as programs do, by torch's newer settings."""
     torch.backends.fp32_precision = torch.backends.cudnn.fp32_precision = "tf32"
     torch.backends.cuda.matmul.fp32_precision = torch.backends.cudnn.conv.fp32_precision = "tf32"
+    # Torch's own defaults.
+    torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction = True
+    torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction = True
 
 
 @pytest.fixture(params=[of_containers, of_programs])
@@ -50,6 +53,7 @@ def test_the_wanted_type_is_loaded_and_logits_are_never_below_float32(folder, dt
     assert logits.dtype == (torch.float64 if dtype == "float64" else torch.float32)
     assert model_facts(model) == {"model_commit": None, "device": "cpu", "layers": 3,
         "threads": torch.get_num_threads(), "allow_tf32": False,
+        "allow_reduced_precision_reduction": False,
     }  # fmt: skip
 
 
