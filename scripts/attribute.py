@@ -58,7 +58,8 @@ def main(arguments: argparse.Namespace) -> None:
     for block in progress(chosen, sum(map(len, chosen)), "attributing"):
         rows += attribute_block(method, model, block)
     needed = peak_memory(model.device)
-    compare_with_float32(method, model, pairs, rows)
+    first_block = settings.first_place // settings.block_size
+    compare_with_float32(method, model, chosen, rows, first_block)
     facts["token_budget_used"] = method.context.token_budget
     origin = provenance(settings.model_dump(mode="json"), **facts)
     write_rows(arguments.output, "attributions", map(scores_row, rows), origin)

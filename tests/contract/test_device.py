@@ -115,7 +115,7 @@ def test_more_draws_wait_no_more_often_for_the_gpu(models):
 
 @pytest.mark.slow
 def test_half_precision_is_repeated_in_float32_on_the_gpu(monkeypatch):
-    monkeypatch.setattr(repetition, "FLOAT32_SHARE", 1)
+    monkeypatch.setattr(repetition, "is_compared", lambda block: True)
     cpu, model = on_both(torch.bfloat16)
     expected = stages.repeated_in_float32(cpu, BLOCK, BUDGET)
     with FakeGpu():

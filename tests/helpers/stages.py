@@ -92,7 +92,7 @@ def repeated_in_float32(model, block, budget):
     """Return what is measured in float32 of a model in half precision: H₀ and ranks of scores."""
     saliency = build("saliency", token_budget=budget)
     rows = list(attribute_block(saliency, model, block))
-    compare_with_float32(saliency, model, block, rows)
+    compare_with_float32(saliency, model, [[pair] for pair in block], rows)
     of_sample = {}
     for row in rows:
         of_sample.setdefault(row["sample_id"], []).append(row)

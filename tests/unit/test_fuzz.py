@@ -178,7 +178,7 @@ SCRIPTS = {
         attribute,
         AttributeJob(
             **SHARED, reinitialised_layers=None, masked_model=None, target="label",
-            step_scores=None, scope=None, method="saliency", options={},
+            step_scores=None, scope=None, method="saliency", options={}, first_place=0,
         ),
     ),
     "soft": (

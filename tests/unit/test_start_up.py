@@ -96,6 +96,7 @@ SETTINGS = {
         "step_scores": None,
         "scope": None,
         "seed": 1,
+        "first_place": 0,
     },
     "evaluate_soft": {
         **RUN,

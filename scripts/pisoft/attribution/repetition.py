@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from pisoft.attribution.base import FLOAT32_SHARE, AttributionMethod
+from pisoft.attribution.base import AttributionMethod, is_compared
 from pisoft.attribution.engine import explained_sample
 from pisoft.models.batching import attempt
 from pisoft.models.model import Batch, ExplainedSample, LanguageModel
@@ -23,40 +23,53 @@ Row = dict[str, Any]
 def compare_with_float32(
     method: AttributionMethod,
     model: LanguageModel,
-    pairs: Sequence[tuple[Row, Row]],
+    blocks: Sequence[Sequence[tuple[Row, Row]]],
     rows: Sequence[Row],
+    first_block: int = 0,
 ) -> None:
     """Note in rows of a model in half precision how scores agree with those in float32.
 
-    `float32_agreement` is Spearman's rank correlation over the prompt's tokens. A key of seed,
-    sample and step chooses the steps, whatever their shard. A row that was not chosen, whose scores
-    are constant, or that does not fit into memory has none.
+    `float32_agreement` is Spearman's rank correlation over the prompt's tokens. Of the blocks that
+    are compared, a key of seed, sample and step chooses one step. A row that was not chosen, whose
+    scores are constant, or that does not fit into memory has none.
 
     Args:
         method, model: as for :func:`pisoft.attribution.engine.attribute_block`.
-        pairs: rows of `prompts` and `generations`, pairwise.
+        blocks: rows of `prompts` and `generations`, pairwise, of every block of samples.
         rows: what `attribute_block` has returned for them.
+        first_block: index of the first block in the dataset, where this is a shard.
     """
     if not (model.is_half_precision and method.needs_model):
         return
     by_step = {(row["sample_id"], row["step"]): row for row in rows if row["status"] == OK}
-    for part in _chosen_steps(method, model, pairs):
-        row = by_step.get((part.sample_id, part.steps[0]))
-        again = attempt(partial(_scores_in_float32, method, model, part)) if row else None
-        if row and again is not None:
+    for index, pairs in enumerate(blocks, first_block):
+        parts = [
+            part
+            for part in (_explained_steps(method, model, pairs) if is_compared(index) else ())
+            if (part.sample_id, part.steps[0]) in by_step
+        ]
+        if not parts:
+            continue
+        chosen = min(parts, key=partial(_chance, method.context.seed))
+        again = attempt(partial(_scores_in_float32, method, model, chosen))
+        if again is not None:
+            row = by_step[chosen.sample_id, chosen.steps[0]]
             row["float32_agreement"] = _rank_correlation(np.array(row["raw_scores"]), again)
 
 
-def _chosen_steps(
+def _explained_steps(
     method: AttributionMethod, model: LanguageModel, pairs: Sequence[tuple[Row, Row]]
 ) -> Iterator[ExplainedSample]:
-    """Yield a sample for every chosen step."""
+    """Yield a sample for every step that is explained."""
     for pair in pairs:
         sample = explained_sample(method, model, *pair)
-        for part in sample.apart() if sample else ():
-            key = (method.context.seed, part.sample_id, *part.steps)
-            if keyed_generator("attributed in float32", *key).random() < FLOAT32_SHARE:
-                yield part
+        yield from sample.apart() if sample else ()
+
+
+def _chance(seed: int, part: ExplainedSample) -> float:
+    """Return a number in [0, 1) that depends on the seed, the sample and the step alone."""
+    key = (seed, part.sample_id, *part.steps)
+    return float(keyed_generator("attributed in float32", *key).random())
 
 
 def _rank_correlation(scores: np.ndarray, again: np.ndarray) -> float | None:

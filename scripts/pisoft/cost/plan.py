@@ -10,7 +10,7 @@ the numbers that IFR works through one by one, and start-up.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -19,6 +19,7 @@ from statistics import fmean
 import numpy as np
 
 from pisoft.attribution import method_without_models
+from pisoft.attribution.base import is_compared
 from pisoft.config.cells import MARK, SHUFFLED_LABELS, Cell
 from pisoft.config.models import TOKEN_BUDGETS, Resources, TrainedModel
 from pisoft.config.resolved import Config
@@ -236,7 +237,7 @@ class _Model:
             elif method.file is not None:
                 spanned = self._config.target(cell.method, cell.dataset) == "span"
                 read = lengths.as_spans() if spanned else lengths
-                yield self._attribution(attribute[1], cell.method, read)
+                yield self._attribution(attribute[1], cell.method, part, read)
         for part, lengths in evaluation_parts.items() if cell.protocol else ():
             grid = run_file.evaluation.pi_per_step or len(run_file.evaluation.pi_grid)
             again = self._evaluated_again(part, lengths, grid)
@@ -255,7 +256,7 @@ class _Model:
                     job = self._with_masked_model(job, lengths.total(proposal_tokens))
                 yield job
 
-    def _attribution(self, cell: str, name: str, lengths: Lengths) -> Job:
+    def _attribution(self, cell: str, name: str, part: str, lengths: Lengths) -> Job:
         """Return the job of an attribution; the shortest sample is attributed twice, to warm up."""
         entry = self._config.evaluated_methods[name]
         assert entry.file is not None
@@ -268,8 +269,10 @@ class _Model:
         if lengths.samples:
             work = attribution_work(min(lengths.samples, key=lambda one: one.read), method)
         work = lengths.total(partial(attribution_work, method=method), work)
-        if self._is_half:
-            again = lengths.total(partial(repetition_work, method=in_float32), Work())
+        if self._is_half and lengths.samples:
+            whole = lengths.total(partial(repetition_work, method=in_float32), Work())
+            steps = lengths.total(lambda sample: len(sample.steps))
+            again = self._repeated_blocks(part, lengths, is_compared) / steps * whole
             work += replace(again, float32=again.tokens)
         job = self.job("attribute", cell, work.tokens, float32=work.float32)
         seconds = work.elements * self.parameters / ELEMENT_SPEED[self._device]
@@ -296,11 +299,15 @@ class _Model:
         """
         if not self._is_half or not lengths.samples:
             return 0
-        block = self._config.run_file.block_size
-        first, blocks = first_place(part) // block, math.ceil(len(lengths.samples) / block)
-        repeated = sum(map(is_repeated, range(first, first + blocks)))
+        repeated = self._repeated_blocks(part, lengths, is_repeated)
         whole = lengths.total(partial(soft_tokens, grid=grid, draws=1))
         return whole * repeated / lengths.total(lambda sample: len(sample.evaluated))
+
+    def _repeated_blocks(self, part: str, lengths: Lengths, is_one: Callable[[int], bool]) -> int:
+        """Return how many blocks of a part have a step that is repeated in float32."""
+        block = self._config.run_file.block_size
+        first, blocks = first_place(part) // block, math.ceil(len(lengths.samples) / block)
+        return sum(map(is_one, range(first, first + blocks)))
 
     def _inspected(self, lengths: Lengths) -> float:
         """Return the tokens of a look at inputs whose tokens are ablated at random."""

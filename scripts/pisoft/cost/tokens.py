@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import astuple, dataclass, replace
 
-from pisoft.attribution.base import FLOAT32_SHARE, AttributionMethod, ScopedMethod
+from pisoft.attribution.base import AttributionMethod, ScopedMethod
 from pisoft.config.evaluation import DrawBudget, RankingSettings
 from pisoft.cost.lengths import SampleLengths
 from pisoft.faithfulness.repetition import FIRST_DRAWS
@@ -62,9 +62,9 @@ def proposal_tokens(sample: SampleLengths) -> float:
 
 
 def repetition_work(sample: SampleLengths, method: AttributionMethod) -> Work:
-    """Return what those steps take, on average, that are attributed again, each by itself."""
+    """Return what the attribution of all steps of one sample takes, each by itself."""
     steps = (attribution_work(replace(sample, steps=(step,)), method) for step in sample.steps)
-    return FLOAT32_SHARE * sum(steps, Work())
+    return sum(steps, Work())
 
 
 def soft_tokens(sample: SampleLengths, grid: int, draws: int) -> float:

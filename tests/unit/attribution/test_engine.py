@@ -298,7 +298,7 @@ def job(tmp_path):
     settings = AttributeJob(
         model=local_model(), reinitialised_layers=None, masked_model=None, target="label",
         step_scores=None, scope=None, method="my_method", options={}, seed=1, block_size=2,
-        token_budget=72,
+        token_budget=72, first_place=0,
     ).to_json()  # fmt: skip
     model = [tmp_path / "model/config.json"]
     return argparse.Namespace(**files, settings=settings, model=model, gpus=None)

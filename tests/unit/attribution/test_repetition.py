@@ -10,6 +10,7 @@ from helpers.attributions import build
 from helpers.explained_rows import of_samples
 from helpers.random_models import samples, twins
 from pisoft.attribution import repetition
+from pisoft.attribution.base import is_compared
 from pisoft.attribution.engine import attribute_block, scores_row, time_row
 from pisoft.attribution.repetition import compare_with_float32
 from pisoft.models.model import LanguageModel
@@ -25,10 +26,11 @@ def model():
     return model
 
 
-def compared(name, model, pairs=PAIRS):
+def compared(name, model, pairs=PAIRS, first_block=0):
+    """Return rows of pairs that are a block each."""
     method = build(name)
     rows = attribute_block(method, model, pairs)
-    compare_with_float32(method, model, pairs, rows)
+    compare_with_float32(method, model, [[pair] for pair in pairs], rows, first_block)
     return rows
 
 
@@ -44,14 +46,14 @@ def agreements(rows):
 def test_agreement_is_the_rank_correlation_with_the_same_weights_in_float32(
     name, model, monkeypatch
 ):
-    monkeypatch.setattr(repetition, "FLOAT32_SHARE", 1)
+    monkeypatch.setattr(repetition, "is_compared", lambda block: True)
     weights = copy.deepcopy(model.network.state_dict())
     rows = compared(name, model)
     wide = LanguageModel(copy.deepcopy(model.network).float(), "wide", model._load_tokenizer)
     expected = attribute_block(build(name), wide, PAIRS)
     for row, exact in zip(rows, expected, strict=True):
-        found = spearmanr(row["raw_scores"], exact["raw_scores"]).statistic
-        if found == found:  # not of a single token
+        if row.get("float32_agreement") is not None:
+            found = spearmanr(row["raw_scores"], exact["raw_scores"]).statistic
             assert row["float32_agreement"] == pytest.approx(found, abs=1e-6)
     assert min(agreements(rows).values()) < 1, "these scores were not in float32"
     for weight, before in zip(model.network.state_dict().values(), weights.values(), strict=True):
@@ -59,12 +61,14 @@ def test_agreement_is_the_rank_correlation_with_the_same_weights_in_float32(
         assert torch.equal(weight, before)
 
 
-def test_a_key_chooses_the_steps_whatever_the_shard(model, monkeypatch):
-    monkeypatch.setattr(repetition, "FLOAT32_SHARE", 0.5)
+def test_a_key_chooses_one_step_of_some_blocks_whatever_the_shard(model, monkeypatch):
+    assert [block for block in range(300) if is_compared(block)] == [0, 1, 4, 16, 64, 256]
+    monkeypatch.setattr(repetition, "is_compared", lambda block: block % 2 == 0)
     together = agreements(compared("saliency", model))
-    apart = [agreements(compared("saliency", model, [pair])) for pair in PAIRS]
+    apart = [agreements(compared("saliency", model, [p], index)) for index, p in enumerate(PAIRS)]
     assert together == {key: value for one in apart for key, value in one.items()}
-    assert 0 < len(together) < sum(len(generation["steps"]) for _, generation in PAIRS)
+    assert [name for name, _ in together] == [pair[0]["sample_id"] for pair in PAIRS[::2]]
+    assert {step for _, step in together} != {0}
 
 
 def test_scores_are_those_without_a_comparison(model):
@@ -73,7 +77,7 @@ def test_scores_are_those_without_a_comparison(model):
 
 
 def test_wide_models_and_constant_scores_have_no_agreement(monkeypatch):
-    monkeypatch.setattr(repetition, "FLOAT32_SHARE", 1)
+    monkeypatch.setattr(repetition, "is_compared", lambda block: True)
     assert not agreements(compared("saliency", twins("llama-gqa", torch.float32)[0]))
     constant = twins("llama-gqa", torch.bfloat16)[0]
     constant.network.lm_head.weight.data.zero_()

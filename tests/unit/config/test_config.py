@@ -449,7 +449,8 @@ def test_a_masked_model_can_be_added_by_the_run_file_alone(load):
     mine = {"extends": "roberta-base", "dtype": "bfloat16"}
     config = load(masked_model="mine", catalogue={"masked_models": {"mine": mine}})
     assert list(config.masked_models) == ["mine"]
-    job = AttributeJob.of(config, model="small", method="saliency", dataset="reviews")
+    names = {"model": "small", "dataset": "reviews", "part": "reviews"}
+    job = AttributeJob.of(config, method="saliency", **names)
     assert job.masked_model == LoadedModel(
         name="mine",
         repository="o/roberta",

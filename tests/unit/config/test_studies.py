@@ -151,7 +151,7 @@ def test_all_layers_are_not_evaluated_again_where_the_main_tables_have_them(load
     further = set(config.cells("layer_study")) - set(config.cells())
     assert {cell.method for cell in further} == {"grad_ellm-loosened-02"}
     assert set(config.evaluated_methods) - set(config.methods) == {"grad_ellm-loosened-02"}
-    names = {"model": "demo-llama", "dataset": "demo-sentiment"}
+    names = {"model": "demo-llama", "dataset": "demo-sentiment", "part": "demo-sentiment"}
     job = AttributeJob.of(config, method="grad_ellm", **names)
     assert job == AttributeJob.of(load(None, restrictions={}), method="grad_ellm", **names)
 
@@ -209,7 +209,7 @@ def test_all_layers_of_an_unknown_number_have_a_twin(load):
 
 
 def test_a_study_method_is_attributed_like_any_other(load):
-    names = {"model": "demo-llama", "dataset": "demo-sentiment"}
+    names = {"model": "demo-llama", "dataset": "demo-sentiment", "part": "demo-sentiment"}
     job = AttributeJob.of(load({"depths": [2]}), method="grad_ellm-original-02", **names)
     assert job.method == "grad_ellm"
     options = {"layers": 2, "clip_layers": True, "token_weights": "original", "heads": "merged"}
@@ -319,7 +319,7 @@ def test_every_computed_method_is_checked_with_as_many_layers_as_the_model_has(l
         for layers in (1, 3, 4)
         for method in ("random", "saliency")
     ]
-    names = {"model": "demo-llama", "method": "saliency", "dataset": "demo-why"}
+    names = {"model": "demo-llama", "method": "saliency", "dataset": "demo-why", "part": "demo-why"}
     randomised = AttributeJob.of(config, variant="reinit-4", **names)
     assert randomised.reinitialised_layers == 4
     original = AttributeJob.of(config, **names)
@@ -334,7 +334,7 @@ def test_a_model_trained_on_shuffled_labels_is_one_more_variant(load):
     added = [cell for cell in config.cells("sanity_checks") if cell.variant == "shuffled-labels"]
     assert {*added} == {*config.cells("sanity_checks")} - {*without.cells("sanity_checks")}
     assert [cell.model for cell in added] == ["demo-llama", "demo-mistral"]
-    names = {"model": "demo-llama", "method": "saliency", "dataset": "demo-why"}
+    names = {"model": "demo-llama", "method": "saliency", "dataset": "demo-why", "part": "demo-why"}
     shuffled = AttributeJob.of(config, variant="shuffled-labels", **names)
     assert shuffled.model.name == "demo-llama-shuffled-labels"
     assert shuffled.reinitialised_layers is None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from contextlib import contextmanager, nullcontext
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -207,9 +208,14 @@ def test_occlusion_of_a_scope_reads_as_many_tokens_as_priced(budget, scope):
 def test_a_job_of_attributions_reads_as_many_tokens_as_planned(monkeypatch):
     """One to warm up, each sample, and each step that is repeated in float32 by itself."""
     model, _ = twins("llama-gqa", torch.bfloat16)
-    monkeypatch.setattr(repetition, "FLOAT32_SHARE", 1)
-    monkeypatch.setattr(tokens, "FLOAT32_SHARE", 1)
-    pairs = of_samples(samples())
+    monkeypatch.setattr(repetition, "is_compared", lambda block: True)
+    pairs = [
+        pair
+        for sample in samples()
+        for pair in of_samples(
+            replace(step, sample_id=f"{step.sample_id} {step.steps}") for step in sample.apart()
+        )
+    ]
     method = build("occlusion", token_budget=64)
     lengths = [
         SampleLengths(
@@ -224,7 +230,8 @@ def test_a_job_of_attributions_reads_as_many_tokens_as_planned(monkeypatch):
     ]
     with counted_tokens(model) as seen:
         warm_up(method, model, pairs)
-        compare_with_float32(method, model, pairs, attribute_block(method, model, pairs))
+        rows = attribute_block(method, model, pairs)
+        compare_with_float32(method, model, [[pair] for pair in pairs], rows)
     work = attribution_work(min(lengths, key=lambda sample: sample.read), method)
     for sample_lengths in lengths:
         work += attribution_work(sample_lengths, method)

@@ -82,6 +82,8 @@ class AttributeJob(CellSettings, of="evaluated_methods.{method}"):
     scope: Annotated[Scope | None, At(_scope)]
     method: Annotated[str, At("evaluated_methods.{method}.file")]
     options: dict[str, Any]
+    # Of the samples, in the dataset's order of sampling: it decides what float32 repeats.
+    first_place: Annotated[int, At(first_place)]
 
 
 class ExportJob(JobSettings, of="run_file"):
