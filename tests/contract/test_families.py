@@ -31,6 +31,10 @@ def test_the_page_says_of_a_family_what_its_run_gives(family):
         assert line in text, f"{PAGE}: not what a run of {family} gives; run: make families"
 
 
+def test_every_refusal_is_a_reason_and_no_exception():
+    assert not re.findall(r"\w+(?:Error|Exception)\b.*", PAGE.read_text(encoding="utf-8"))
+
+
 @pytest.mark.slow
 def test_the_page_is_what_a_run_of_every_family_gives():
     rows = [row_of(family) for family in FAMILIES]

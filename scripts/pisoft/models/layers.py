@@ -22,6 +22,9 @@ from pisoft.models.precision import at_least_float32, close, whole_in_float32
 from pisoft.models.trial import problem_of, trial_ids
 
 ZEROED = (0, 5, 11)  # tokens of the trial whose values are zeroed to compare
+NOT_ALONE = (
+    "embed every token once more in each layer, so that no position can stand for another one"
+)
 
 
 @dataclass(frozen=True)
@@ -98,7 +101,8 @@ def layer_output(
     """
     parts: Any = layer
     hidden = residual + parts.self_attn.o_proj(attended)
-    return hidden + parts.mlp(parts.post_attention_layernorm(hidden))
+    fed = parts.mlp(parts.post_attention_layernorm(hidden))
+    return hidden + (fed[0] if isinstance(fed, tuple) else fed)  # gpt-oss: with its router's scores
 
 
 def _tail_modules(layer: torch.nn.Module) -> list[torch.nn.Module]:
@@ -244,14 +248,17 @@ def layer_form(model: LanguageModel) -> LayerForm:
     """
     if not model.blocks:
         raise BenchmarkError("its decoder has no list of its layers")
+    kind = type(model.blocks[0]).__name__
+    if model.layer_width:
+        raise BenchmarkError(f"its decoder layers ({kind}) {NOT_ALONE}")
     problem = ""
     for form in (CLOSED_FORM, OWN_FORWARD):
         problem = problem_of(partial(_differs_from_zeroing, model, form))
         if not problem:
             return form
     raise BenchmarkError(
-        f"its decoder layers ({type(model.blocks[0]).__name__}) do not let the attention output "
-        f"be changed at one position: {problem}"
+        f"its decoder layers ({kind}) do not let the attention output be changed at one position: "
+        f"{problem}"
     )
 
 
@@ -264,6 +271,8 @@ def require_closed_form(model: LanguageModel, who: str) -> None:
     """
     if not model.blocks:
         problem = "its decoder has no list of its layers"
+    elif model.layer_width:
+        problem = f"its decoder layers ({type(model.blocks[0]).__name__}) {NOT_ALONE}"
     elif reason := missing_modules(model, TAIL) or problem_of(
         partial(_differs_from_zeroing, model, CLOSED_FORM)
     ):
