@@ -18,7 +18,7 @@ from statistics import fmean
 
 import numpy as np
 
-from pisoft.attribution import method_without_models
+from pisoft.attribution import load_method, method_without_models
 from pisoft.attribution.base import is_compared
 from pisoft.config.cells import MARK, SHUFFLED_LABELS, Cell
 from pisoft.config.models import TOKEN_BUDGETS, Resources, TrainedModel
@@ -31,7 +31,13 @@ from pisoft.config.shards import (
     places,
 )
 from pisoft.cost.lengths import Lengths, sample_lengths
-from pisoft.cost.sizes import device_bytes, parameters_of, stored_bytes, weight_bytes
+from pisoft.cost.sizes import (
+    device_bytes,
+    parameters_of,
+    stored_bytes,
+    token_bytes,
+    weight_bytes,
+)
 from pisoft.cost.tokens import (
     TRAINING_FORWARDS,
     Work,
@@ -88,6 +94,8 @@ class Plan:
     parameters: dict[str, float]  # number of weights, by model
     memory: dict[str, float]  # bytes that these take on their device
     resources: dict[str, Resources]  # that jobs ask for, by model
+    token_bytes: dict[str, tuple[float, float]]  # of a batch on a GPU, without gradients and with
+    gradient_methods: tuple[str, ...]
 
     def flops(self, job: Job, tokens: float) -> float:
         """Return the floating-point operations of a job's model that reads so many tokens."""
@@ -137,7 +145,18 @@ def plan_run(config: Config, results: Path | None) -> Plan:
         for name, entry in config.models.items()
     }
     resources = {name: entry.resources for name, entry in config.models.items()}
-    return Plan(tuple(dict.fromkeys(jobs)), lengths, weights, memory, resources)
+    per_token = {
+        name: token_bytes(weights[name], layers, entry.dtype)
+        for name, entry in config.models.items()
+        if entry.resources.gpu and (layers := getattr(entry.source, "layers", None))
+    }
+    gradients = tuple(
+        name
+        for name, entry in config.methods.items()
+        if entry.file is not None and load_method(entry.file).family == "gradient"
+    )
+    every = tuple(dict.fromkeys(jobs))
+    return Plan(every, lengths, weights, memory, resources, per_token, gradients)
 
 
 def costs_by_pi(config: Config, results: Path | None, rate: float) -> np.ndarray:

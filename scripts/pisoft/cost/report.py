@@ -8,6 +8,7 @@ from itertools import compress
 from operator import attrgetter
 from textwrap import fill
 
+from pisoft.config.models import TOKEN_BUDGETS
 from pisoft.cost.lengths import SampleLengths
 from pisoft.cost.plan import (
     FLOAT32_TIME,
@@ -18,11 +19,13 @@ from pisoft.cost.plan import (
     Job,
     Plan,
 )
+from pisoft.cost.sizes import CARD
 from pisoft.errors import BenchmarkError
 from pisoft.formatting import NOTHING, duration, scaled
 
 _COLUMNS = ("rule", "jobs", "tokens", "FLOP", "time", "longest", "GPU-hours")
 _METHOD_COLUMNS = ("method", "attribution", "evaluation", "GPU-hours")
+_FIT_COLUMNS = ("tokens of a batch", "without gradients", "with gradients")
 _ASSUMPTIONS = f"""\
 Jobs: up to the evaluation. Summaries, tables, figures and pages, seconds each, come on top.
 Tokens: that the explained model reads, once for each forward pass; a backward pass counts as a \
@@ -38,6 +41,10 @@ Lengths: measured in the run's prompts and answers where these are; else the cat
 the records' tokens, cut at prompts.max_tokens, in a template of usual length. Content: tokens \
 that a perturbation may touch; before: those in front of them; steps: evaluated of explained.
 Numbers: k thousand, M million, G billion, T 10¹², P 10¹⁵, E 10¹⁸, Z 10²¹.""".splitlines()
+_FITS = f"""\
+Tokens of a batch: about as many as fit on a GPU of {CARD / 1e9:g} GB beside the weights. Batches \
+have token_budget tokens ({TOKEN_BUDGETS["cuda"]} by default) and block_size samples at most, and \
+out of memory they are halved. With gradients:"""
 _STEPS: tuple[Callable[[SampleLengths], float], ...] = (
     lambda sample: len(sample.evaluated),
     lambda sample: len(sample.steps),
@@ -94,12 +101,16 @@ def plan_text(plan: Plan, rate: float | None) -> str:
         lines += [f"Longest job, and so what a kill can cost: {time}", name]
         lines += _over_runtime(plan, rate)
         lines += ["", *_table([_METHOD_COLUMNS, *_method_rows(plan, rate)], rules_below={0})]
+    if plan.token_bytes:
+        lines += ["", *_table([_FIT_COLUMNS, *_fit_rows(plan)], rules_below={0})]
     weights = ", ".join(
         f"{name} {scaled(size)} ({scaled(plan.memory[name], 'B')} on its device)"
         for name, size in plan.parameters.items()
     )
     speed = _NO_RATE if rate is None else f"Throughput: {rate / 1e12:g} TFLOP/s, as given."
+    fits = f"{_FITS} {', '.join(plan.gradient_methods) or 'no method of this run'}."
     notes = [f"Lengths are {_origins(plan)}.", f"Weights: {weights}.", speed, *_ASSUMPTIONS]
+    notes += [fits] * bool(plan.token_bytes)
     filled = (fill(note, 80, subsequent_indent="  ") for note in notes)
     return "\n".join([*lines, "", *_table([header, *lengths], rules_below={0}), "", *filled])
 
@@ -143,6 +154,13 @@ def _method_rows(plan: Plan, rate: float) -> Iterator[tuple[str, ...]]:
         held = [job for of in stages.values() for job in of if plan.holds_gpu(job)]
         hours = sum(plan.seconds(job, rate) for job in held) / 3600
         yield method, *map(duration, times), _hours(hours) if held else NOTHING
+
+
+def _fit_rows(plan: Plan) -> Iterator[tuple[str, ...]]:
+    """Yield how many tokens of a batch fit on a GPU beside a model's weights, 0 if these do not."""
+    for name, per_token in plan.token_bytes.items():
+        room = max(0, CARD - plan.memory[name])
+        yield name, *(scaled(room / size) for size in per_token)
 
 
 def _row(rule: str, jobs: Sequence[Job], plan: Plan, rate: float | None) -> tuple[str, ...]:

@@ -21,6 +21,10 @@ from pisoft.errors import BenchmarkError
 
 HUB_FILE = 5e9  # bytes: where transformers cut the weights of most models on the hub
 NF4_BYTES = 0.5 + 4 / 64  # 4 bits, and a float32 scale for every 64 weights
+CARD = 80e9  # bytes of a data centre GPU
+# Bytes of a token's activations in 16 bits, for each channel of the model's width: of the layer at
+# work, and of every layer until its backward pass. Measured with a model of Llama-3.1-8B's shape.
+FORWARD_BYTES, GRADIENT_BYTES = 33, 34
 NUMBER_BYTES = {"float64": 8, "float32": 4, "bfloat16": 2, "float16": 2}
 
 
@@ -67,6 +71,15 @@ def weight_bytes(parameters: float, dtype: str) -> float:
 def device_bytes(parameters: float, dtype: str, quantization: str) -> float:
     """Return the bytes that so many weights take on the device; embeddings count as quantised."""
     return parameters * (NUMBER_BYTES[dtype] if quantization == "none" else NF4_BYTES)
+
+
+def token_bytes(parameters: float, layers: int, dtype: str) -> tuple[float, float]:
+    """Return about how many bytes a batch takes for each token, without gradients and with them.
+
+    The width is that of a Llama with so many weights and layers, 14 · width² a layer.
+    """
+    width = math.sqrt(parameters / layers / 14) * NUMBER_BYTES[dtype] / NUMBER_BYTES["bfloat16"]
+    return FORWARD_BYTES * width, GRADIENT_BYTES * width * layers
 
 
 def stored_bytes(parameters: float, entry: ModelEntry) -> float:

@@ -30,6 +30,7 @@ from pisoft.cost.plan import (
     plan_run,
 )
 from pisoft.cost.report import plan_text
+from pisoft.cost.sizes import token_bytes
 from pisoft.cost.tokens import soft_tokens
 from pisoft.errors import BenchmarkError
 from pisoft.formatting import duration, scaled
@@ -343,6 +344,20 @@ def test_the_text_fits_80_columns_and_says_which_lengths_are_measured(monkeypatc
     mixed = replace(plan, lengths={**plan.lengths, cell: replace(lengths, origin="measured")})
     said = " ".join(plan_text(mixed, 4e14).split())
     assert f"Lengths are measured: {' · '.join(cell)}; estimated: " in said
+
+
+def test_the_plan_says_how_many_tokens_fit_on_a_gpu_with_gradients_and_without():
+    source = {"kind": "hub", "repository": "no/where", "parameters": 8.03e9, "layers": 32}
+    model = HALF_ON_GPU | {"source": source}
+    plan = plan_run(run_of({"models.small": model}), NOWHERE)
+    text = plan_text(plan, None)
+    room = 80e9 - 2 * 8.03e9
+    fits = [scaled(room / size) for size in token_bytes(8.03e9, 32, "bfloat16")]
+    assert re.split(r"\s{2,}", line_of(text, "small  ")) == ["small", *fits]
+    assert "With gradients: saliency." in " ".join(text.split())
+    for other in ({"resources": {"gpu": 0}}, {"source": source | {"layers": None}}):
+        plan = plan_run(run_of({"models.small": model | other}), NOWHERE)
+        assert "tokens of a batch" not in plan_text(plan, None)
 
 
 def test_without_a_rate_there_is_no_time():

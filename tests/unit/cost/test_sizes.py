@@ -8,7 +8,13 @@ import pytest
 from helpers.random_models import SHAPES, twins
 from helpers.tiny_tokenizers import numbered_tokenizer
 from pisoft.config.models import GgufModel, HubModel, LocalModel, TrainedModel
-from pisoft.cost.sizes import device_bytes, largest_file, parameters_of, weight_bytes
+from pisoft.cost.sizes import (
+    device_bytes,
+    largest_file,
+    parameters_of,
+    token_bytes,
+    weight_bytes,
+)
 from pisoft.demo.models import _new_model
 from pisoft.errors import BenchmarkError
 
@@ -70,6 +76,26 @@ def test_the_docs_say_which_sizes_fit_on_one_card():
         (str(size), *(f"{device_bytes(size, 'bfloat16', kind):.0f}" for kind in ("none", "nf4")))
         for size in (8, 14, 32, 70, 123)
     ]
+
+
+@pytest.mark.parametrize(
+    ("row", "with_gradients", "tokens"),
+    [
+        ("| dynamic | 16,384 | no |", False, 16384),
+        ("| dynamic | 65,536 | no |", False, 65536),
+        ("| `saliency` |", True, 286),
+        ("| `gradient_shap` |", True, 5 * 286),  # draws, each of them read with all tokens
+        ("| `integrated_gradients` |", True, 16 * 286),
+    ],
+)
+def test_batches_take_the_memory_that_was_measured(row, with_gradients, tokens):
+    docs = (ROOT / "docs/reference/speed.md").read_text(encoding="utf-8")
+    (line,) = (line for line in docs.splitlines() if line.startswith(row))
+    measured = 1e9 * float(line.split("|")[-2])
+    size = token_bytes(8.03e9, 32, "bfloat16")[with_gradients]
+    assert device_bytes(8.03e9, "bfloat16", "none") + tokens * size == pytest.approx(
+        measured, rel=0.03
+    )
 
 
 def test_the_largest_file_is_that_of_the_folder_or_as_the_hub_cuts_weights(tmp_path):
