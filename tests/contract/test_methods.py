@@ -49,6 +49,14 @@ class NoUnorderedSums(TorchDispatchMode):
         return func(*args, **(kwargs or {}))
 
 
+@pytest.fixture
+def deterministic():
+    """Let torch refuse what it cannot compute in one order."""
+    torch.use_deterministic_algorithms(True)
+    yield
+    torch.use_deterministic_algorithms(False)
+
+
 @pytest.mark.parametrize("name", METHODS)
 class TestEveryMethod:
     def test_says_who_it_is(self, name):
@@ -75,6 +83,7 @@ class TestEveryMethod:
             torch.testing.assert_close(found, alone, rtol=1e-7, atol=1e-10)
             torch.testing.assert_close(other, alone, rtol=1e-7, atol=1e-10)
 
+    @pytest.mark.usefixtures("deterministic")
     def test_adds_up_in_one_order_on_a_gpu(self, name, model):
         with NoUnorderedSums():
             attribute(name, model, samples())
