@@ -1,11 +1,13 @@
-"""What a number type does to the soft metrics: `make bench-precision MODEL_FOLDER=… TEXTS=…`.
+"""What a number type does to metrics and scores: `make bench-precision MODEL_FOLDER=… TEXTS=…`.
 
 The first lines of a file of texts (up to a tab, if there is one) are classified by a real instruct
 model and evaluated with one draw, everything at once: in float64, in narrower types, and in 16-bit
 types with logits rounded to 16 bits, as they were before the head answered in float32. Scores are
-those of saliency in float64, so that only the evaluation differs. Prints two tables in Markdown,
+those of saliency in float64, so that only the evaluation differs. Prints three tables in Markdown,
 and writes results/bench/precision.json with their rows: mean absolute differences from float64,
-and from the same type in batches of fewer tokens.
+and from the same type in batches of fewer tokens; and for every method that needs the explained
+model alone, the rank correlation of its scores in bfloat16 with those of the same weights in
+float32.
 """
 
 from __future__ import annotations
@@ -18,10 +20,12 @@ from typing import Any
 
 import numpy as np
 import torch
+from scipy.stats import spearmanr
 
 import pisoft
 from measuring import bench_parser, report_tables
 from pisoft.api.prompts import Prompt
+from pisoft.attribution import available_methods, load_method
 from pisoft.config.evaluation import EvaluationSettings
 from pisoft.errors import BenchmarkError
 from pisoft.faithfulness.curves import auc
@@ -29,6 +33,7 @@ from pisoft.faithfulness.metrics import soft_nc, soft_ns
 from pisoft.faithfulness.perturbation import PerturbationTarget, Perturber
 from pisoft.faithfulness.soft import METRICS, StepEvaluation, measure_draws
 from pisoft.models.model import LanguageModel
+from pisoft.models.precision import computing_in_float32
 from pisoft.store.parquet import OK
 from pisoft.store.scope import perturbable_positions
 from pisoft.workflow.commandline import run
@@ -97,6 +102,18 @@ def difference_row(kind: str, numbers: Numbers, expected: Numbers) -> dict[str, 
     return {"type": kind, **{name: f"{mean:.2g}" for name, mean in means.items()}}
 
 
+def agreement_row(model: LanguageModel, name: str, prompts: list[Prompt]) -> dict[str, str]:
+    """Return a row of a table: how a method's scores agree with those of a float32 forward."""
+    agreements = []
+    for prompt in prompts:
+        half = pisoft.attribute(model, prompt, name)
+        with computing_in_float32(model.network):
+            single = pisoft.attribute(model, prompt, name, target=half.answer["target_ids"][0])
+        agreements.append(spearmanr(half.values, single.values).statistic)
+    numbers = {"mean": np.mean(agreements), "lowest": np.min(agreements)}
+    return {"method": name, **{key: f"{value:.4f}" for key, value in numbers.items()}}
+
+
 def main(arguments: argparse.Namespace) -> None:
     """Evaluate in every type, print and write.
 
@@ -126,7 +143,18 @@ def main(arguments: argparse.Namespace) -> None:
         against.append(difference_row(dtype, numbers, exact))
         batches.append(difference_row(dtype, in_small_batches, numbers))
         print(f"{dtype} done", flush=True)
-    tables = {"against float64": against, "between batches": batches}
+    model = pisoft.load(arguments.model_folder, dtype="bfloat16")
+    alone = [
+        name
+        for name in available_methods()
+        if (method := load_method(name)).needs_model and not method.needs_masked_model
+    ]
+    agreement = [agreement_row(model, name, prompts) for name in alone if name != "inseq"]
+    tables = {
+        "against float64": against,
+        "between batches": batches,
+        "scores in bfloat16 and float32": agreement,
+    }
     facts = {"n": len(texts), "protocol": arguments.protocol, "token budgets": BUDGETS}
     report_tables(tables, arguments.output, **facts)
 

@@ -154,6 +154,11 @@ def test_the_bench_of_precision_finds_more_rounding_where_logits_are_rounded(
     distance = {kind: float(row["a draw's distance"]) for kind, row in rows.items()}
     assert distance["float32"] < 1e-5 < distance["bfloat16"]
     assert rows["bfloat16, logits rounded"] != rows["bfloat16"]
+    agreement = {row["method"]: row for row in content["scores in bfloat16 and float32"]}
+    assert {"saliency", "integrated_gradients", "occlusion"} < set(agreement)
+    assert not {"random", "reagent", "inseq"} & set(agreement)
+    means = [float(row["mean"]) for row in agreement.values()]
+    assert 0 < min(means) < max(means) <= 1
 
 
 def test_combined_readings_are_sorted_by_how_far_they_are_from_the_paper(
