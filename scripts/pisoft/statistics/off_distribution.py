@@ -34,7 +34,14 @@ def summaries(files: Files, settings: ResamplingJob) -> dict[str, Summary]:
         path.with_suffix("").parts[-3:]: by_sample(load_rows(path, "inputs"))
         for path in files["inputs"]
     }
-    return {"off_distribution": estimate_cells(cells, settings, files.clusters())}
+    estimates = estimate_cells(cells, settings, files.clusters())
+    return {"off_distribution": map(_without_interval, estimates)}
+
+
+def _without_interval(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return rows whose attention on hidden keys has no width: it is 0 by construction."""
+    exact = (rows["metric"] == "attention") & (rows["operator"] == "hide") & (rows["value"] == 0)
+    return rows.assign(low=rows["low"].mask(exact, 0.0), high=rows["high"].mask(exact, 0.0))
 
 
 def by_sample(rows: pd.DataFrame) -> pd.DataFrame:

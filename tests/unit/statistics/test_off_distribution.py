@@ -75,3 +75,18 @@ def test_means_are_over_samples_and_failures_are_counted(tmp_path):
         assert row.low <= row.value <= row.high
     unknown = found[(found["dataset"] == "why") & (found["metric"] == "label_probability")]
     assert unknown["value"].isna().all()
+
+
+def test_attention_on_hidden_keys_is_no_estimate(tmp_path):
+    rows = input_rows(["a", "b", "c"])
+    for row in rows:
+        if row["operator"] == "hide" and row["status"] == "ok":
+            row["attention"] = 0.0
+    path = tmp_path / "inputs/dynamic/llama/sst2.parquet"
+    write_rows(path, "inputs", rows, {})
+    output, settings = tmp_path / "off_distribution.parquet", {"seed": 1, "resamples": 200}
+    script_runs.summarise(output.stem, settings, {"inputs": [path]}, {output.stem: output})
+    estimated = pd.DataFrame(read_rows(output, "off_distribution"))
+    ablated = estimated.query("metric == 'attention' and part == ''")
+    assert (ablated.query("operator == 'hide'")[["low", "high"]] == 0).all(axis=None)
+    assert (ablated.query("operator == 'zero'").eval("high - low") > 0).all()
