@@ -23,19 +23,19 @@ MENU = {
         "1 Answer": [
             "AUC of π-Soft-NS and π-Soft-NC",
             "Do methods find the evidence?",
-            "Ranks and critical differences",
+            "How certain is the ranking?",
         ],
         "2 Robustness": [
-            "Do scores predict the draws of random scores?",
+            "Do scores predict the effect of random masks?",
+            "Does the ranking depend on the metric's settings?",
+            "How many layers should Grad-ELLM sum?",
             "Insertion and deletion",
-            "Layers that Grad-ELLM sums",
             "Original Soft-NS and Soft-NC",
             "Where the variance comes from",
-            "Would other choices change the order?",
         ],
         "3 Diagnostics": [
             "Advantage over random scores by π",
-            "Are dense scores what is rewarded?",
+            "Do the metrics reward dense scores?",
         ],
         "4 Provenance": [
             "Accuracy of the models",
@@ -44,21 +44,21 @@ MENU = {
     },
     "3 Figures": {
         "1 Answer": [
-            "Every method over the retaining probability",
+            "Every method over the retaining probability π",
             "How certain is the ranking?",
-            "Which methods are most faithful, over the retaining probability?",
+            "The best methods over the retaining probability π",
         ],
         "2 Robustness": [
             "Do metrics agree on methods?",
-            "Layers that Grad-ELLM sums",
-            "Would other choices change the order?",
+            "Does the ranking depend on the metric's settings?",
+            "How many layers should Grad-ELLM sum?",
         ],
         "3 Diagnostics": [
             "Advantage over random scores by π",
-            "Are dense scores what is rewarded?",
             "Distribution of the scores",
             "Do methods agree on tokens?",
-            "Most important tokens of single texts",
+            "Do the metrics reward dense scores?",
+            "Most important tokens in example texts",
             "Why scores are calibrated",
         ],
     },

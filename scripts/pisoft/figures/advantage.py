@@ -9,7 +9,7 @@ from pisoft.figures.pi_curves_all import by_method
 from pisoft.figures.style import WIDTH, theme
 from pisoft.statistics.metrics import CURVE_METRICS, LEVEL, NO_CONTROL
 from pisoft.views.registry import display
-from pisoft.views.titles import by_metric
+from pisoft.views.titles import by_metric, count_text
 from pisoft.views.view import Results, View
 
 
@@ -24,7 +24,7 @@ def plot(view: View) -> Figure:
     points = advantage.select(part="at")
     if not points.rows.empty:
         findings = {f"auc_{name}": _better(advantage, metric=name) for name in CURVE_METRICS}
-        message = f"Significantly better than random for π ≤ 0.5 / > 0.5: {by_metric(findings)}"
+        message = f"Significantly better than random: {by_metric(findings)}"
         title = heading(view, n_text(points.rows), message=message)
         return by_method(title, points.rows, points.methods)
     with theme():
@@ -39,4 +39,5 @@ def _better(advantage: Results, metric: str) -> str:
     halves = advantage.select(metric=metric, part=["lower", "upper"]).rows.dropna(subset="value")
     better = halves[(halves["value"] > 0) & (halves["p_adjusted"] < LEVEL)]["part"]
     low, high = ((better == part).sum() for part in ("lower", "upper"))
-    return f"{low} / {high} of {halves['method'].nunique()}"
+    methods = count_text(halves["method"].nunique(), "method")
+    return f"{low} of {methods} up to π = 0.5 and {high} above"

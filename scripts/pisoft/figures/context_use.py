@@ -22,7 +22,7 @@ AXES = {ALL: "Tokens of the text", BY_DEPTH: "Depth of the statement"}
 
 
 @display(
-    title="Do methods find the statement that was used?",
+    title="Do methods find the statement that the model used?",
     by=("model",),
     reads=("context_use",),
     cells="context_use",

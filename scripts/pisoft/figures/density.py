@@ -18,7 +18,7 @@ PARTS = ["all", "without random"]
 
 
 @display(
-    title="Are dense scores what is rewarded?",
+    title="Do the metrics reward dense scores?",
     by=("protocol", "model", "dataset"),
     reads=("statistics", "density", "density_correlations"),
 )

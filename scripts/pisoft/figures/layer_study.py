@@ -22,7 +22,7 @@ STYLES = dict(zip(("loosened", "original"), line_styles(PROPOSED).values(), stri
 
 
 @display(
-    title="Layers that Grad-ELLM sums",
+    title="How many layers should Grad-ELLM sum?",
     by=("protocol", "model", "dataset"),
     reads=("depths",),
     cells="layer_study",

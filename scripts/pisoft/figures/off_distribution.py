@@ -47,10 +47,11 @@ def plot(view: View) -> Figure:
         else:
             heights = (0, 1), [1 if clean.empty else clean["value"].item()] * 2
         panel.plot(*heights, "--", color=GREY, linewidth=1, label="Clean input")
-        if ablated["value"].isna().all():
-            panel.text(0.5, 0.5, "no value", transform=panel.transAxes, ha="center", va="center")
-            panel.set_yticks([])
         panel.set(xlim=(0, 1), xticks=(0, 0.5, 1), xlabel="π" if dataset == last else "")
+        if ablated["value"].isna().all():  # a gap rather than an empty panel
+            panel.text(0.5, 0.5, "no value", transform=panel.transAxes, ha="center", style="italic")
+            panel.spines[:].set_visible(False)
+            panel.set(xticks=[], yticks=[], xlabel="")
         panel.set_title(MEASURES[measure] if dataset == first else "", fontsize="small")
         panel.set_ylabel(results.datasets[dataset] if measure == next(iter(MEASURES)) else "")
 

@@ -28,7 +28,7 @@ LEGEND_BELOW = 0.4  # inches
 
 
 @display(
-    title="Which methods are most faithful, over the retaining probability?",
+    title="The best methods over the retaining probability π",
     by=("protocol", "model", "dataset"),
     reads=("curves", "statistics"),
 )

@@ -35,7 +35,7 @@ DASHES: dict[str, Any] = dict(zip(CURVE_METRICS, ("-", (0, (3, 1.5))), strict=Tr
 
 
 @display(
-    title="Every method over the retaining probability",
+    title="Every method over the retaining probability π",
     by=("protocol", "model", "dataset"),
     reads=("curves",),
 )

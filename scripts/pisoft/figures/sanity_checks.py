@@ -12,7 +12,7 @@ from pisoft.views.view import View
 
 
 @display(
-    title="Do scores change with model and input?",
+    title="Do scores depend on the model and the input?",
     by=("model",),
     reads=("sanity_checks",),
     cells="sanity_checks",

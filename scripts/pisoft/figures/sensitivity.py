@@ -22,7 +22,7 @@ BESIDE = 1.02  # in widths of a panel: where shares stand
 
 
 @display(
-    title="Would other choices change the order?",
+    title="Does the ranking depend on the metric's settings?",
     by=("protocol", "model"),
     reads=("sensitivity",),
     cells="sensitivity",

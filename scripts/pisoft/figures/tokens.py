@@ -84,7 +84,7 @@ _Line = list[_Token]
 
 
 @display(
-    title="Most important tokens of single texts",
+    title="Most important tokens in example texts",
     by=("model", "dataset"),
     reads=("prompts", "generations", "attributions"),
     parts=("sentence", "text"),

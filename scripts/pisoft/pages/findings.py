@@ -228,10 +228,10 @@ def validity(rows: pd.DataFrame) -> str:
     whole = select(rows, metric=AUC_METRICS, part="samples_needed", position=[np.nan])
     needed = whole.loc[whole["n"] > 0, "value"]
     sizes = needed.dropna()
-    samples = f", with at most {sizes.max():.0f} samples" if len(sizes) else ""
+    samples = f", with at most {count_text(round(sizes.max()), 'sample')}" if len(sizes) else ""
     return (
-        "The order planted evidence, noisy evidence, random scores, inverted evidence is recovered "
-        f"in {share_text(len(sizes), len(needed), 'ranking')}{samples}."
+        "Planted evidence, noisy evidence, random scores and inverted evidence are ranked in this "
+        f"order in {share_text(len(sizes), len(needed), 'ranking')}{samples}."
     )
 
 
@@ -253,7 +253,7 @@ def rounding(rows: pd.DataFrame) -> str:
     parts = select(rows, metric=AUC_METRICS).set_index([*keys, "part"])["value"].unstack()
     shares = (parts["numerical"] / parts["total"].where(parts["total"] > 0)).dropna()
     if shares.empty:
-        return "Not known, as no method's AUC varies between samples."
+        return "Unknown, as no method's AUC varies between samples."
     largest = 100 * shares.max()
     bound = "less than 0.1" if largest < 0.1 else f"at most {largest:.1f}"
     return f"Rounding explains {bound} % of the variance of any method's AUC."
@@ -297,8 +297,8 @@ def sizes(numbers: Numbers) -> str:
     largest = select(numbers.rows["statistics"], metric="h0").groupby("dataset")["n"].max()
     listed = ", ".join(f"{label} {largest[name]}" for name, label in labels.datasets.items())
     sentences = [
-        f"Models: {', '.join(labels.models.values())}. Methods: {len(labels.methods)}. Samples "
-        f"that could be evaluated, at most: {listed}.",
+        f"Models: {', '.join(labels.models.values())}. Methods: {len(labels.methods)}. Evaluated "
+        f"samples, at most: {listed}.",
         numbers.restrictions,
     ]
     return " ".join(filter(None, sentences))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,8 @@ from pisoft.tables.grid import mark
 from pisoft.tables.layout import interval_text, rank_text
 from pisoft.tables.notes import FAMILIES
 
+EXAMPLE = Link("#how-to-read-these-numbers", "Worked example", "Worked example of both metrics")
+
 
 def index_page(
     run: str,
@@ -53,15 +56,16 @@ def index_page(
         warning: what the numbers of this run do not show, or nothing.
     """
     averages = numbers.averages("statistics", metric=AUC_METRICS)
-    terms = [f"{name}: {TEXTS['terms'][name]}" for name in SHORT.values()]
+    terms = [Claim(f"{name}: {TEXTS['terms'][name]}") for name in SHORT.values()]
+    terms[-1] = replace(terms[-1], link=EXAMPLE)
     protocols = averages["protocol"].unique()
-    terms += [f"{name.capitalize()} routing: {TEXTS['terms'][name]}" for name in protocols]
+    terms += [Claim(f"{name.capitalize()} routing: {TEXTS['terms'][name]}") for name in protocols]
     meaning = text("how_to_read", level=LEVEL, families=FAMILIES)
     return Page(
         title=f"π-Soft Bench · {run}",
         warning=warning,
         sections=(
-            Section("Answer", (findings.headline(numbers),), points=tuple(terms)),
+            Section("Answer", (findings.headline(numbers),), claims=tuple(terms)),
             Section("Can the numbers be trusted?", claims=tuple(_claims(evidence, files))),
             *_rankings(numbers, averages),
             Section(
@@ -95,7 +99,7 @@ def _claims(
     }
     for name, (question, answer) in EVIDENCE.items():
         if evidence[name].empty:
-            yield Claim(f"{question} Not tested in this run (make demo-trust shows how).")
+            yield Claim(f"{question} Not tested in this run; `make demo-trust` shows how.")
         else:
             yield Claim(f"{question} {answer(evidence[name])}", tables.get(name))
 

@@ -52,23 +52,23 @@ STATUSES = {  # and what each of them means
     EMPTY_RECORD: "a field of the record has no text",
     UNKNOWN_LABEL: "the record's label has no label word",
     TOO_MANY_WORDS: "the record is longer than the dataset's `max_words`",
-    NO_CONTENT_TOKENS: "no token of the prompt is the record's, or may be perturbed",
-    CONTROL_TOKEN: "the record's text spells a control token of the model",
-    NO_EVIDENCE: "no token of the prompt is known evidence",
+    NO_CONTENT_TOKENS: "no token of the prompt comes from the record, or none may be perturbed",
+    CONTROL_TOKEN: "the record's text spells one of the model's control tokens",
+    NO_EVIDENCE: "no token of the prompt is marked as evidence",
     ANSWER_NOT_STATED: "no evidence of the record states what the model answers",
     ANSWER_UNCHANGED: "the model answers the same when the evidence states another answer",
-    PROMPT_TOO_LONG: "the prompt is longer than is allowed, however far it may be shortened",
+    PROMPT_TOO_LONG: "the prompt is too long even when shortened as far as allowed",
     EMPTY_GENERATION: "the model ended its answer before the first token",
     NONFINITE_ATTRIBUTION: "a score is not a finite number",
     NONFINITE_LOGITS: "a prediction of the model is not finite",
-    DEGENERATE_BASELINE: "without its perturbable tokens, the prediction is almost the clean one",
-    NOT_APPLICABLE: "what is measured is not defined for this dataset",
+    DEGENERATE_BASELINE: "removing all perturbable tokens hardly changes the prediction",
+    NOT_APPLICABLE: "the metric is not defined for this dataset",
     TOO_LONG_FOR_MEMORY: "the sample does not fit into memory, even alone",
-    CONSTANT_SCORES: "what masks keep of the scores is always equal, or known from how many "
-    "tokens they keep",
+    CONSTANT_SCORES: "the scores that a mask keeps have the same sum for every mask, or one that "
+    "follows from the number of tokens kept",
     CONSTANT_CHANGES: "all masks change the prediction equally",
     TOO_FEW_MASKS: "there are fewer than three masks to correlate over",
-    OTHER_TARGET: "the scores explain another token than random scores, whose draws are used",
+    OTHER_TARGET: "the scores explain another token than the random scores that drew the masks",
 }
 logger = logging.getLogger(__name__)
 

@@ -11,7 +11,7 @@ from pisoft.views.view import View
 
 
 @display(
-    title="Do methods find the statement that was used?",
+    title="Do methods find the statement that the model used?",
     by=("model",),
     reads=("context_use", "coverage"),
     cells="context_use",

@@ -42,15 +42,16 @@ def _against_random(view: View) -> str:
     ]
     fewer = [pairs.methods[name] for name, value, p in compared if value < 0 and p < LEVEL]
     listed = ", ".join(fewer) or "no method"
-    return f"Significantly fewer than Random (p < {LEVEL}): {listed}." if compared else NO_CONTROL
+    fewest = f"Significantly fewer tokens than in random order (p < {LEVEL}): {listed}."
+    return fewest if compared else NO_CONTROL
 
 
 def _agreement(view: View) -> str:
     """Give Kendall's τ with the orders of the methods by π-Soft, means over the datasets."""
     ranks = view.results_if_any("ranks").select(metric=TOKENS_CHANGED, dataset=AVERAGE)
     taus = [
-        f"{METRICS[row.other].name} ({row.protocol}) {number_text(row.value, 2)} "
+        f"by {METRICS[row.other].name} ({row.protocol} routing) {number_text(row.value, 2)} "
         f"{interval_text(row.low, row.high, 2) or ''}".rstrip()
         for row in ranks.select(part="kendall_tau").rows.itertuples()
     ]
-    return f"Kendall's τ-b with the order by means of {'; '.join(taus)}." if taus else ""
+    return f"Kendall's τ-b with the ranking {'; '.join(taus)}." if taus else ""

@@ -11,7 +11,7 @@ from pisoft.views.view import View
 
 
 @display(
-    title="Do scores predict the draws of random scores?",
+    title="Do scores predict the effect of random masks?",
     by=("protocol", "model"),
     reads=("statistics", "coverage"),
     cells="drawn",

@@ -19,7 +19,7 @@ AMONG = {"all": "all methods", "without random": "without random scores"}
 
 
 @display(
-    title="Are dense scores what is rewarded?",
+    title="Do the metrics reward dense scores?",
     by=("protocol", "model"),
     reads=("density", "density_correlations"),
 )

@@ -18,7 +18,7 @@ from pisoft.views.view import Number, View
 
 
 @display(
-    title="Layers that Grad-ELLM sums",
+    title="How many layers should Grad-ELLM sum?",
     by=("protocol", "model"),
     reads=("depths",),
     cells="layer_study",

@@ -52,9 +52,10 @@ def marks(results: Results, margin: float | None) -> list[str]:
         smallest = _span(rows["p_smallest"], 1)
         by = ", by number of samples" if " to " in smallest else ""
         detectable = rows.loc[rows["p_adjusted"] >= LEVEL, "detectable"].dropna()
+        by_entry = ", by entry" if len({*detectable}) > 1 else ""
         power = (
-            f" ≈ does not say that methods are equal: a difference is found with 80 % power from "
-            f"{_span(detectable, 2)} on, by entry (`detectable` in the CSV)."
+            f" ≈ does not mean equal: the smallest difference found with 80 % power is "
+            f"{_span(detectable, 2)}{by_entry} (`detectable` in the CSV)."
         )
         reach = f"The smallest attainable p-value is {smallest}{by}."
         explained.append(reach + (power if len(detectable) else ""))
@@ -73,10 +74,10 @@ def poor_intervals(results: Results) -> str:
         return ""
     metric, dataset = poor.groupby(["metric", "dataset"]).size().idxmax()
     return (
-        f"{len(poor)} of the {len(rows)} intervals of single datasets are of few and skewed "
-        f"samples (n < {FEW}, skewness above {SKEWED:g}; most of {METRICS[metric].name} on "
-        f"{results.datasets[dataset]}): in simulations, such intervals cover the mean in 91 to "
-        "95 % of cases."
+        f"{len(poor)} of the {len(rows)} intervals of single datasets rest on few, skewed samples "
+        f"(n < {FEW}, skewness above {SKEWED:g}; mostly {METRICS[metric].name} on "
+        f"{results.datasets[dataset]}). In simulations, such 95 % intervals cover the mean in 91 "
+        "to 95 % of cases."
     )
 
 
@@ -114,7 +115,7 @@ def clusters(results: Results) -> str:
     listed = ", ".join(f"{label} {counts[d]:.0f}" for d, label in labels.items() if d in counts)
     if not listed:
         return ""
-    return f"Clusters of samples, which intervals and tests take for independent: {listed}."
+    return f"Clusters of samples, treated as independent by intervals and tests: {listed}."
 
 
 def of_average(coverage: Results) -> list[str]:
@@ -123,7 +124,7 @@ def of_average(coverage: Results) -> list[str]:
     evaluated = rows[rows["part"] == OK].set_index(["dataset", "method"]).index
     mean = "Average: mean over the datasets, each with equal weight. Rank: by Average;"
     rank = mean if len(coverage.datasets) > 1 else "Rank: 1 is best;"
-    notes = [f"{rank} methods that agree before rounding share a rank."]
+    notes = [f"{rank} methods with equal values before rounding share a rank."]
     for method, label in coverage.methods.items():
         lacking = [
             f"{of_dataset}: {failures.get((dataset, method), 'no samples')}"
@@ -209,8 +210,8 @@ def of_timings(results: Results, baselines: Collection[str]) -> list[str]:
     return [
         text("timings", excepted=f", {excepted} excepted" if excepted else ""),
         f"Memory: peak {' or '.join(text for text, applies in memory.items() if applies)}.",
-        f"Measured on: {', '.join(results.rows['text'].unique())}. Times are of this machine and "
-        "differ from run to run.",
+        f"Measured on: {', '.join(results.rows['text'].unique())}. Times hold for this machine "
+        "and vary between runs.",
     ]
 
 
@@ -243,12 +244,12 @@ def of_orders(results: Results, alternatives: Mapping[str, str]) -> list[str]:
     counts = rows.loc[(rows["other"] == "n_methods") & (rows["value"] > 0), "value"]
     ends = dict.fromkeys(f"{n:.0f}" for n in (counts.min(), counts.max())) if len(counts) else "0"
     about = (
-        f"The last two columns are of {results.with_average[results.summary]}. "
-        f"Methods in an order: {' to '.join(ends)}."
+        f"The last two columns are for {results.with_average[results.summary]}. "
+        f"Methods ranked: {' to '.join(ends)}."
     )
     lacking = rows[(rows["other"] == "") & (rows["text"] != "")].drop_duplicates(["part", "text"])
     reasons = [
         f"{', '.join(alternatives[name] for name in names)} ({reason})"
         for reason, names in lacking.groupby("text", sort=False)["part"]
     ]
-    return [about, f"No number: {'; '.join(reasons)}."] if reasons else [about]
+    return [about, f"Not computed: {'; '.join(reasons)}."] if reasons else [about]

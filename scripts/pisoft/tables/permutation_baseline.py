@@ -21,7 +21,10 @@ def table(view: View) -> Table:
     labels = {name: f"Gain, {label}" for name, label in results.with_average.items()}
     gains = grid.columns("dataset", labels, grid.with_interval, part="gain")
     means = grid.columns(
-        "part", {"method": "Method", "permuted": "Permuted"}, grid.plain(3), dataset=results.summary
+        "part",
+        {"method": "Scores as they are", "permuted": "Scores permuted"},
+        grid.plain(3),
+        dataset=results.summary,
     )
     columns = [*means, *gains, grid.Column("p-value", gains[-1].keys, grid.p_value)]
     lines = grid.each("method", results.methods)

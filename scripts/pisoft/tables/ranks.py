@@ -14,7 +14,7 @@ from pisoft.views.view import Number, View
 
 
 @display(
-    title="Ranks and critical differences",
+    title="How certain is the ranking?",
     by=("protocol", "model"),
     reads=("ranks", "statistics"),
 )

@@ -14,7 +14,7 @@ from pisoft.views.view import Number, View
 
 
 @display(
-    title="Would other choices change the order?",
+    title="Does the ranking depend on the metric's settings?",
     by=("protocol", "model"),
     reads=("sensitivity",),
     cells="sensitivity",
@@ -43,4 +43,4 @@ def table(view: View) -> Table:
     made = grid.blocks(results, grid.metrics(AUC_METRICS), lines, columns, sparse=True)
     orders = notes.of_orders(results, ALTERNATIVES)
     below = [notes.of_table("sensitivity"), *orders, notes.samples(results)]
-    return grid.grid_table(view, results, columns, made, below, corner="Changed choice")
+    return grid.grid_table(view, results, columns, made, below, corner="Choice changed")

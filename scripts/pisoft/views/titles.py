@@ -75,12 +75,8 @@ def controls_in_order(rows: pd.DataFrame, pairs: Iterable[str]) -> str:
         lows = lows.reindex(columns=parts).dropna()
         if len(lows):
             in_order = (lows > CHANCE).all(axis="columns").sum()
-            findings[f"auc_{metric}"] = f"{share_text(in_order, len(lows), 'value')} of π"
-    return (
-        f"Every pair in order more often than by chance: at {by_metric(findings)}"
-        if findings
-        else ""
-    )
+            findings[f"auc_{metric}"] = f"at {share_text(in_order, len(lows), 'value')} of π"
+    return f"Controls are ordered better than by chance {by_metric(findings)}" if findings else ""
 
 
 def entropy_differences(rows: pd.DataFrame, operators: Mapping[str, str]) -> str:
@@ -103,7 +99,7 @@ def entropy_differences(rows: pd.DataFrame, operators: Mapping[str, str]) -> str
     if len(shares) == len(operators) and len({*shares.values()}) == 1:
         each = " with each operator" if len(operators) > 1 else ""
         listed = f"at {next(iter(shares.values()))}{each}"
-    return f"Entropy differs from the clean input's (intervals apart): {listed}"
+    return f"Ablation changes the entropy (disjoint intervals): {listed}"
 
 
 def unchanged_scores(rows: pd.DataFrame) -> str:
@@ -120,7 +116,7 @@ def unchanged_scores(rows: pd.DataFrame) -> str:
             share = share_text((values >= UNCHANGED).sum(), len(values), "method")
             checks.setdefault(share, []).append(label.lower())
     listed = ", ".join(f"{share} ({', '.join(labels)})" for share, labels in checks.items())
-    return f"Scores hardly change (mean ρ ≥ {UNCHANGED}): {listed}" if listed else ""
+    return f"Scores hardly change (mean ρ ≥ {UNCHANGED}) for {listed}" if listed else ""
 
 
 def changed_leaders(rows: pd.DataFrame) -> str:
@@ -130,11 +126,11 @@ def changed_leaders(rows: pd.DataFrame) -> str:
     """
     best = select(rows, other="best_changes").dropna(subset="value")
     findings = {
-        metric: share_text((changes >= MOSTLY).sum(), len(changes), "changed choice")
+        metric: share_text((changes >= MOSTLY).sum(), len(changes), "variant")
         for metric, changes in best.groupby("metric", sort=False)["value"]
     }
     if findings and not (best["value"] >= MOSTLY).any():
-        return "No changed choice makes another method best"
+        return "No variant of the metric makes another method best"
     return f"Another method is best with {by_metric(findings)}" if findings else ""
 
 

@@ -334,11 +334,11 @@ def test_of_one_ranking_by_each_metric_the_answer_says_how_large_the_lead_is() -
 @pytest.mark.parametrize(
     ("needed", "end"),
     [
-        ([7], "recovered in the only ranking, with at most 7 samples."),
-        ([None], "recovered in none of 1 ranking."),
-        ([7, 12], "recovered in both rankings, with at most 12 samples."),
-        ([None, 12], "recovered in 1 of 2 rankings, with at most 12 samples."),
-        ([None, None], "recovered in none of 2 rankings."),
+        ([7], "ranked in this order in the only ranking, with at most 7 samples."),
+        ([None], "ranked in this order in none of 1 ranking."),
+        ([7, 12], "ranked in this order in both rankings, with at most 12 samples."),
+        ([None, 12], "ranked in this order in 1 of 2 rankings, with at most 12 samples."),
+        ([None, None], "ranked in this order in none of 2 rankings."),
     ],
 )
 def test_metric_validation_counts_the_rankings_that_are_right(needed: list[Any], end: str) -> None:

@@ -20,9 +20,9 @@ NS, NC = "auc_pi_soft_ns", "auc_pi_soft_nc"
 BOTH = {"loosened": "Loosened", "original": "Original"}
 OPERATORS = {"zero": "Zeroed", "mean": "Mean embedding"}
 LABELS = {"a": "A", "b": "B", "c": "C", "d": "D", "e": "E"}
-DIFFERS = "Entropy differs from the clean input's (intervals apart): "
+DIFFERS = "Ablation changes the entropy (disjoint intervals): "
 CHANGED = "Another method is best with "
-UNCHANGED = "Scores hardly change (mean ρ ≥ 0.9): "
+UNCHANGED = "Scores hardly change (mean ρ ≥ 0.9) for "
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,7 @@ def test_a_pair_is_in_order_only_where_its_interval_lies_above_chance(lows, titl
         for pair, low in zip(pairs, at_pi, strict=True)
     ]
     made = controls_in_order(results("metric_validation", rows), pairs)
-    assert made == (title and f"Every pair in order more often than by chance: {title}")
+    assert made == (title and f"Controls are ordered better than by chance {title}")
 
 
 @pytest.mark.parametrize(
@@ -144,10 +144,10 @@ def test_unchanged_scores_are_counted_where_a_check_is_strongest_and_random_ones
     ("changes", "title"),
     [
         ({NS: [1, 0, 0.5], NC: [0, 0.45]},
-         f"{CHANGED}2 of 3 changed choices by π-Soft-NS, none of 2 changed choices by π-Soft-NC"),
-        ({NS: [1, 1], NC: [1, 1]}, f"{CHANGED}both changed choices by both metrics"),
-        ({NS: [1, None], NC: [None]}, f"{CHANGED}the only changed choice by π-Soft-NS"),
-        ({NS: [0.4, 0], NC: [0]}, "No changed choice makes another method best"),
+         f"{CHANGED}2 of 3 variants by π-Soft-NS, none of 2 variants by π-Soft-NC"),
+        ({NS: [1, 1], NC: [1, 1]}, f"{CHANGED}both variants by both metrics"),
+        ({NS: [1, None], NC: [None]}, f"{CHANGED}the only variant by π-Soft-NS"),
+        ({NS: [0.4, 0], NC: [0]}, "No variant of the metric makes another method best"),
         ({NS: [None]}, ""),
     ],
 )  # fmt: skip
