@@ -387,7 +387,7 @@ def test_a_card_says_what_was_measured_of_the_sample(opened, run):
     first, recovery, mass, precision = numbers("evidence_samples", **cell)
     first = {"1.000": "yes", "0.000": "no"}.get(first, first)
     evidence = (
-        f"top-1 in it: {first} · recovery@1 ↑ {recovery} · mass ↑ {mass} · AUPRC ↑ {precision}"
+        f"top-1 on it: {first} · recovery@1 ↑ {recovery} · mass ↑ {mass} · AUPRC ↑ {precision}"
     )
     assert lines == [*said, f"Evidence: {evidence}"]
     at_pi = page.locator(".card").first.locator("div.measured > div").all_inner_texts()

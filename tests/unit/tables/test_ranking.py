@@ -81,7 +81,7 @@ def test_notes_give_the_noise_floor_and_its_number_type():
             row["value"] = 0.003 if row["sample_id"] == "s0" else 0.0
     notes = " ".join(auc_of(rows).notes)
     assert "Noise floor (bfloat16)" in notes
-    assert "distance 0.001 on average and 0.003 at most" in notes
+    assert "lies 0.001 from itself on average and 0.003 at most" in notes
 
 
 def test_in_half_precision_the_noise_floor_is_how_much_float32_differs():
@@ -149,7 +149,7 @@ def test_notes_say_from_which_difference_on_the_tests_find_one():
     table = auc_of(rows)
     (note,) = [note for note in table.notes if "80 % power" in note]
     found = table.values[table.values["p_adjusted"] >= 0.05]["detectable"]
-    assert f"from {found.min():.2g} to {found.max():.2g} on, by entry" in note
+    assert f"80 % power is {found.min():.2g} to {found.max():.2g}, by entry" in note
     assert 0.02 < found.min() < found.max() < 0.2
     assert not [note for note in auc_of(sample_rows(MEANS)).notes if "80 % power" in note], (
         "with 3 samples no difference can be significant"
@@ -162,7 +162,7 @@ def test_a_note_counts_the_intervals_of_few_and_skewed_samples():
     for row in rows:
         skewed = row["metric"] == "auc_pi_soft_nc" and row["dataset"] == "sst2"
         row["value"] = generator.lognormal(0, 1.5) if skewed else 1 + generator.random()
-    (note,) = [note for note in auc_of(rows).notes if "few and skewed" in note]
+    (note,) = [note for note in auc_of(rows).notes if "few, skewed" in note]
     assert note.startswith("3 of the 36 intervals"), "of 3 methods, 2 datasets and 6 metrics"
-    assert "most of π-Soft-NC on SST2" in note
-    assert not [note for note in auc_of(sample_rows(MEANS)).notes if "few and skewed" in note]
+    assert "mostly π-Soft-NC on SST2" in note
+    assert not [note for note in auc_of(sample_rows(MEANS)).notes if "few, skewed" in note]

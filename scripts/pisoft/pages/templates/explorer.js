@@ -312,7 +312,7 @@ function evidenceText([first, recovery, mass, precision], sample, step) {
   const count = sample.evidence.filter((position) => inside.has(position)).length;
   const top = { 1: "yes", 0: "no" }[first] ?? threeDecimals(first);
   const shares = `recovery@${count} ↑ ${threeDecimals(recovery)} · mass ↑ ${threeDecimals(mass)}`;
-  return `top-1 in it: ${top} · ${shares} · AUPRC ↑ ${threeDecimals(precision)}`;
+  return `top-1 on it: ${top} · ${shares} · AUPRC ↑ ${threeDecimals(precision)}`;
 }
 
 function buildCard(method, place) {
