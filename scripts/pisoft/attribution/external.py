@@ -133,7 +133,7 @@ def problems(given: pa.Table, explained: pa.Table) -> list[str]:
         elif key not in wanted:
             found["unknown steps"].append(where)
         elif key in seen:
-            found["rows that are there twice"].append(where)
+            found["duplicate rows"].append(where)
         else:
             seen.add(key)
             for kind, detail in _of_row(given, place, explained, wanted[key]):

@@ -88,7 +88,7 @@ def read_commit(path: Path, repository: str, revision: str) -> str:
     except (OSError, ValueError, LookupError, TypeError) as error:
         raise BenchmarkError(f"{path}: is no record of a commit: {error}") from error
     raise BenchmarkError(
-        f"{path}: says no commit of '{repository}' at revision '{revision}'; delete the file and "
+        f"{path}: states no commit of '{repository}' at revision '{revision}'; delete the file and "
         "run the workflow again"
     )
 

@@ -136,7 +136,7 @@ def _from_hub(source: HubDataset) -> list[Source]:
         # Whatever hinders it, the library takes what was cached last, of any commit.
         if COMMIT.fullmatch(source.revision) and made.hash != source.revision:
             raise BenchmarkError(
-                f"{origin}: commit {source.revision} cannot be had, and the local cache holds "
+                f"{origin}: commit {source.revision} cannot be fetched, and the local cache holds "
                 f"commit {made.hash}: run `make fetch` where there is a network"
             )
         made.download_and_prepare()

@@ -75,7 +75,7 @@ def read_scores(
             of_methods = by_step.setdefault((row["sample_id"], row["step"]), {})
             if path.parts[-2] in of_methods:
                 raise BenchmarkError(
-                    f"{path}: sample '{row['sample_id']}': step {row['step']} is there twice; "
+                    f"{path}: sample '{row['sample_id']}': step {row['step']} occurs twice; "
                     f"{REPAIR}"
                 )
             of_methods[path.parts[-2]] = row

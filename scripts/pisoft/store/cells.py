@@ -49,7 +49,7 @@ def read_prompts(path: Path) -> list[Row]:
     seen: set[str] = set()
     for row in rows:
         if row["sample_id"] in seen:
-            _refuse(path, row["sample_id"], "is there twice")
+            _refuse(path, row["sample_id"], "occurs twice")
         seen.add(row["sample_id"])
         _check_prompt(path, row)
     return rows
@@ -72,7 +72,7 @@ def read_generations(
     for prompt in prompts:
         answer, *repeats = by_sample[prompt["sample_id"]]
         if repeats:
-            _refuse(path, prompt["sample_id"], "is there twice")
+            _refuse(path, prompt["sample_id"], "occurs twice")
         _check_generation(path, answer, prompt)
         if target == "generated" and answer["predicted_label"] is not None:
             if answer["greedy_token_id"] is None:

@@ -170,7 +170,7 @@ WRONG = [
     (lambda rows: rows[:2], "missing samples: 1 of 2 samples, the first: sample 'b'"),
     (lambda rows: rows.drop(index=1), "missing steps: 1 of 3 steps, the first: sample 'a', step 2"),
     (added(2, step=5), "unknown steps: 1 of 4 rows, the first: sample 'b', step 5"),
-    (added(1), "rows that are there twice: 1 of 4 rows, the first: sample 'a', step 2"),
+    (added(1), "duplicate rows: 1 of 4 rows, the first: sample 'a', step 2"),
     (
         changed("input_ids", 2, lambda ids: [*ids[:2], 99, ids[3]]),
         "wrong input_ids: 1 of 3 rows, the first: sample 'b', step 0: place 2, counted from 0, is "

@@ -257,7 +257,7 @@ def test_a_commit_stays_when_its_branch_moves_and_is_read_without_the_hub(
     late = ("dataset", "d/n", dataset_moved)
     *found, refused = read(hub, tmp_path, *resolving, *reading, late, HF_HUB_OFFLINE="1")
     assert found == [commit, dataset_commit, *first]
-    assert f"commit {dataset_moved} cannot be had" in refused
+    assert f"commit {dataset_moved} cannot be fetched" in refused
     *found, weights, texts = read(hub, tmp_path, *resolving, ("model", "m/n", moved), late)
     assert found == [moved, dataset_moved]
     assert weights[0] == moved
@@ -288,7 +288,7 @@ def test_a_record_is_of_its_repository_and_revision(tmp_path):
     known = {"repository": "o/n", "revision": "main", "commit": COMMIT}
     for changed in ({"repository": "o/m"}, {"revision": "v1"}, {"commit": "main"}):
         record.write_text(json.dumps(known | changed))
-        with pytest.raises(BenchmarkError, match="says no commit of 'o/n' at revision 'main'"):
+        with pytest.raises(BenchmarkError, match="states no commit of 'o/n' at revision 'main'"):
             read_commit(record, "o/n", "main")
     record.write_text(json.dumps(known))
     assert read_commit(record, "o/n", "main") == COMMIT

@@ -92,7 +92,7 @@ def test_a_sample_that_a_method_lacks_or_repeats_is_an_error(run):
         read(run)
     assert len(read(run, samples=2)) == 2  # it is not among the first two
     write_rows(path, "attributions", [rows[0], *rows], {})
-    with pytest.raises(BenchmarkError, match=rf"{name}sample '.*': step 0 is there twice; delete"):
+    with pytest.raises(BenchmarkError, match=rf"{name}sample '.*': step 0 occurs twice; delete"):
         read(run)
 
 
