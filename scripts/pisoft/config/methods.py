@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Literal, Protocol
 
 from pydantic import Field, model_validator
@@ -131,8 +132,12 @@ def resolve_method(
             f"{where}: target: 'span' is not allowed: '{file}' explains single tokens; set "
             "`target` of its entry to label, generated or contrastive"
         )
+    resolved = options.model_dump(mode="json")
+    differing = {key: resolved[key] for key, value in options if value != _default(options, key)}
+    if entry.target not in (None, target):
+        differing["target"] = entry.target
     return Method(
-        label=entry.label or method_class.label,
+        label=entry.label or _with_options(method_class.label, differing),
         family=entry.family or method_class.family,
         file=file,
         needs_model=method_class.needs_model,
@@ -141,5 +146,18 @@ def resolve_method(
         modifies_backward=method_class.modifies_backward,
         target=entry.target,
         options=entry.options,
-        resolved=options.model_dump(mode="json"),
+        resolved=resolved,
     )
+
+
+def _default(options: Any, key: str) -> Any:
+    return type(options).model_fields[key].get_default(call_default_factory=True)
+
+
+def _with_options(label: str, options: Mapping[str, Any]) -> str:
+    """Return a method's label with options, by which entries of one method differ."""
+    shown = (
+        f"{key}: {value if isinstance(value, str) else json.dumps(value)}"
+        for key, value in options.items()
+    )
+    return f"{label} ({', '.join(shown)})" if options else label

@@ -386,6 +386,25 @@ def test_a_mistake_is_one_sentence_with_its_place(load, path, value, parts):
     assert "\n" not in message
 
 
+def test_entries_of_one_method_have_the_options_that_differ_in_their_labels(load):
+    gradients = {"method": "integrated_gradients"}
+    entries = {
+        "default": gradients,
+        "fewer": {**gradients, "options": {"steps": 7, "baseline": "zero"}},
+        "other_target": {**gradients, "target": "contrastive"},
+        "named": {**gradients, "label": "Mine", "options": {"steps": 9}},
+        "of_inseq": {"method": "inseq", "options": {"method": "saliency"}},
+    }
+    config = load(methods=[*entries], catalogue={"methods": entries})
+    assert [method.label for method in config.methods.values()] == [
+        "Integrated Gradients",
+        "Integrated Gradients (baseline: zero, steps: 7)",
+        "Integrated Gradients (target: contrastive)",
+        "Mine",
+        "Inseq (method: saliency)",
+    ]
+
+
 def test_a_modified_backward_pass_is_refused_for_quantised_weights_by_name(load, monkeypatch):
     monkeypatch.setattr(load_method("saliency"), "modifies_backward", True)
     quantised = {"quantization": "nf4", **CATALOGUE["models"]["small"]}
