@@ -27,12 +27,16 @@ from typing import Any, NamedTuple
 
 from snakemake.exceptions import WorkflowError
 from snakemake.logging import logger
-from snakemake.persistence import NO_PARAMS_CHANGE
-from snakemake.persistence.file import FilePersistence
 from snakemake.settings.types import PersistenceBackend
 
 from pisoft.errors import BenchmarkError
 from pisoft.workflow.running import RUNS, check_idle
+
+try:
+    from snakemake.persistence import NO_PARAMS_CHANGE
+    from snakemake.persistence.file import FilePersistence
+except ImportError:  # in a version that keeps its records elsewhere, which `seal_results` reports
+    NO_PARAMS_CHANGE, FilePersistence = None, object
 
 LARGE = 64_000_000  # bytes; larger files from outside are compared by size alone
 UNSEALED = "has no seal: nothing proves what made it"
