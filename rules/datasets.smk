@@ -1,6 +1,6 @@
 # In:  a hub, local files, or the generator of synthetic records.
 # Out: <data>/datasets/{dataset}.parquet, every record;
-#      <data>/samples/{part}.parquet, the records chosen by seed.
+#      <data>/samples/{part}.parquet, the records chosen by seed; of local files, read there.
 
 
 rule fetch_dataset:
@@ -30,7 +30,7 @@ rule fetch_dataset:
 
 rule sample_dataset:
     input:
-        records=SOURCES.whole_dataset,
+        records=SOURCES.candidates,
     output:
         samples="<data>/samples/{part}.parquet",
     log:
@@ -42,12 +42,12 @@ rule sample_dataset:
     threads: 1
     resources:
         mem_mb=4000,
-        runtime=10,
+        runtime=60,
     params:
         **job("sample_dataset", "sample"),
+        records=SOURCES.records_of_part,
     message:
         "Sampling dataset {wildcards.part}"
     shell:
-        "{params.command} --settings {params.settings:q} "
-        "--records {input.records:q} "
+        "{params.command} --settings {params.settings:q} --records {input.records:q} "
         "--output {output.samples:q} > {log:q} 2>&1"

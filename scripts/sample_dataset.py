@@ -6,6 +6,7 @@ import argparse
 
 from pisoft.config.jobs.records import SampleJob
 from pisoft.datasets.sampling import sample
+from pisoft.datasets.sources import fetch
 from pisoft.store.parquet import provenance, read_rows, write_rows
 from pisoft.workflow.commandline import job_parser, run
 
@@ -13,10 +14,9 @@ from pisoft.workflow.commandline import job_parser, run
 def main(arguments: argparse.Namespace) -> None:
     """Read the records and write those chosen."""
     settings = SampleJob.model_validate_json(arguments.settings)
-    records = read_rows(arguments.records, "datasets")
-    chosen = settings.samples
-    first, last = chosen if isinstance(chosen, tuple) else (0, chosen)
-    rows = sample(records, last, settings.seed, first)
+    fetched, *_ = arguments.records
+    records = fetch(settings.local) if settings.local else read_rows(fetched, "datasets")
+    rows = sample(records, settings.count, settings.seed, settings.first)
     origin = provenance(settings.model_dump(mode="json"))
     write_rows(arguments.output, "samples", rows, origin)
 

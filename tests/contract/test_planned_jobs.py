@@ -333,6 +333,39 @@ def test_records_may_move_but_not_change_places(tmp_path):
     assert outdated(tmp_path, run("moved", "second", "first")).get("data/datasets/reviews.parquet")
 
 
+def test_a_changed_record_is_computed_again_with_its_shard_alone(tmp_path):
+    labels = ("positive", "negative")
+    lines = [f"{n},Film {n}.,{labels[n % 2]}" for n in range(8)]
+
+    def write(*changed):
+        records = tmp_path / "records.csv"
+        records.write_text("\n".join(["name,text,label", *changed]) + "\n")
+
+    source = {"kind": "file", "path": "records.csv", "format": "csv"}
+    mine = {"extends": "demo-sentiment", "label": "Mine", "source": source, "id_column": "name"}
+    catalogue = {"datasets": {"mine": mine | {"shard_size": 2}}}
+    run = RUN | {
+        "datasets": [*NAMES, "mine"], "catalogue": catalogue, "max_samples": 8, "block_size": 2
+    }  # fmt: skip
+    write(*lines)
+    take_for_done(tmp_path, run)
+
+    def parts_again():
+        """Return stage and shard of what is of one; summaries, tables and figures are of all."""
+        again = [Path(name) for name in outdated(tmp_path, run) if "/mine/" in name]
+        return {(path.parts[1], path.stem) for path in again if path.stem[0].isdigit()}
+
+    stages = {"samples", "prompts", "generations", "attributions", "attribution_times"}
+    stages |= {"soft", "ranking"}
+    write(*(line.replace("Film 3", "Play 3") for line in lines))
+    ((_, shard), *_) = again = parts_again()
+    assert again == {(stage, shard) for stage in stages}
+    write(*lines, "8,Film 8.,other")
+    assert not parts_again(), "a record without a label word is not chosen"
+    write(*lines[:-1], lines[-1] + ",too many")
+    assert {stage for stage, _ in parts_again()} == stages, "whoever cannot read it says so"
+
+
 # What is no result -----------------------------------------------------------------------------
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Sequence
 from hashlib import blake2b
 from typing import Any
 
@@ -36,6 +36,18 @@ def sample(rows: Sequence[Row], count: int | None, seed: int, first: int = 0) ->
     Raises:
         BenchmarkError: no record is usable.
     """
+    turns = in_turns(rows, seed)
+    if count is not None:
+        _report_shortage(turns, count)
+    return chosen(turns, count, first)
+
+
+def in_turns(rows: Sequence[Row], seed: int) -> list[Row]:
+    """Return all records that :func:`sample` may choose, in the order in which it does.
+
+    Raises:
+        BenchmarkError: no record is usable.
+    """
     candidates = _distinct([row for row in rows if row["status"] == OK])
     failed = Counter(row["status"] for row in rows if row["status"] != OK)
     if failed:
@@ -50,20 +62,27 @@ def sample(rows: Sequence[Row], count: int | None, seed: int, first: int = 0) ->
          for rank, row in enumerate(group)),
         key=lambda turn: turn[:2],
     )  # fmt: skip
-    if count is not None:
-        _report_shortage(by_label, count)
-    chosen = turns[_chosen(by_label, first) : _chosen(by_label, count)]
-    return [row for _, _, row in chosen]
+    return [row for _, _, row in turns]
 
 
-def _chosen(by_label: Mapping[str | None, Sequence[Row]], count: int | None) -> int:
-    """Return how many of the turns a count chooses: those of its full turns, and a remainder."""
-    groups = [len(group) for group in by_label.values()]
+def chosen(turns: Sequence[Row], count: int | None, first: int = 0) -> list[Row]:
+    """Return what :func:`sample` chooses of records that are in turns."""
+    sizes = Counter(row["label"] for row in turns).values()
+    return [*turns[_chosen(sizes, first) : _chosen(sizes, count)]]
+
+
+def _chosen(sizes: Collection[int], count: int | None) -> int:
+    """Return how many of the turns a count chooses: those of its full turns, and a remainder.
+
+    Args:
+        sizes: records of each label.
+        count: as for :func:`sample`.
+    """
     if count is None:
-        return sum(groups)
-    full_turns, remainder = divmod(count, len(groups))
-    left = sum(size > full_turns for size in groups)
-    return sum(min(size, full_turns) for size in groups) + min(remainder, left)
+        return sum(sizes)
+    full_turns, remainder = divmod(count, len(sizes))
+    left = sum(size > full_turns for size in sizes)
+    return sum(min(size, full_turns) for size in sizes) + min(remainder, left)
 
 
 def _distinct(rows: Sequence[Row]) -> list[Row]:
@@ -93,11 +112,10 @@ def _sort_key(row: Row, seed: int) -> tuple[bytes, str]:
     return digest, row["sample_id"]
 
 
-def _report_shortage(by_label: Mapping[str | None, Sequence[Row]], count: int) -> None:
-    wanted = count // len(by_label)
-    for label, group in by_label.items():
-        if len(group) < wanted:
+def _report_shortage(turns: Sequence[Row], count: int) -> None:
+    sizes = Counter(row["label"] for row in turns)
+    wanted = count // len(sizes)
+    for label, size in sizes.items():
+        if size < wanted:
             what = f"label '{label}'" if label is not None else "the dataset"
-            logger.warning(
-                "%s has %d records, fewer than %d of %d", what, len(group), wanted, count
-            )
+            logger.warning("%s has %d records, fewer than %d of %d", what, size, wanted, count)

@@ -129,6 +129,7 @@ OF_MODEL = ("output", "model", "gpus")  # of a job that loads a model, or its to
 # Options of jobs that are no single path.
 OPTIONS: dict[str, dict[str, Any]] = {
     "settings": {"required": True, "help": "the job's settings as JSON"},
+    "records": {"nargs": "+", "required": True, "type": Path},
     "files": _FILES,
     "outputs": _FILES,
     "links": _FILES,

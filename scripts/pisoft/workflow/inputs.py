@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from snakemake.io import ancient
+
 from pisoft.config.cells import MARK, SHUFFLED_LABELS
 from pisoft.config.jobs.hub import commit_file
+from pisoft.config.jobs.records import SampleJob
 from pisoft.config.methods import EXPORT, ScoresFile
 from pisoft.config.models import GgufModel, HubModel
 from pisoft.config.resolved import Config
 from pisoft.config.shards import dataset_of, enclosing_part, parts
 from pisoft.config.studies import Permuted
 from pisoft.datasets.files import input_files
+from pisoft.datasets.sampling import chosen, in_turns
+from pisoft.datasets.sources import fetch
+from pisoft.errors import BenchmarkError
+from pisoft.workflow.seals import is_compared
 
 MASKED_MODEL_FILES = (
     "config.json",
@@ -37,10 +47,14 @@ class Inputs:
 
     def __init__(self, config: Config, data: Path) -> None:
         self.config, self.data = config, data
+        self._turns: dict[str, list[dict[str, Any]] | None] = {}
 
     def records(self, wildcards: Any) -> list[str]:
         """Return the local files of a dataset."""
-        source = self.config.datasets[wildcards.dataset].source
+        return self._local_files(wildcards.dataset)
+
+    def _local_files(self, dataset: str) -> list[str]:
+        source = self.config.datasets[dataset].source
         return input_files(source) if source.kind == "file" else []
 
     def commit(self, wildcards: Any) -> list[str]:
@@ -48,9 +62,35 @@ class Inputs:
         source = self.config.datasets[wildcards.dataset].source
         return [str(commit_file(self.data, source))] if source.kind == "hub" else []
 
-    def whole_dataset(self, wildcards: Any) -> str:
-        """Return the records that a part is chosen from."""
-        return f"{self.data}/datasets/{dataset_of(wildcards.part)}.parquet"
+    def candidates(self, wildcards: Any) -> str | list[str]:
+        """Return the files with the records that a part is chosen from, local ones or fetched.
+
+        Where :meth:`records_of_part` tells what is chosen, other times of files outdate nothing.
+        """
+        dataset = dataset_of(wildcards.part)
+        files = self._local_files(dataset) or f"{self.data}/datasets/{dataset}.parquet"
+        return [*map(ancient, files)] if self.records_of_part(wildcards) else files
+
+    def records_of_part(self, wildcards: Any) -> str:
+        """Return a hash of a part's records, as local files have them now; "" if it is not known.
+
+        By it, a changed record outdates the parts that hold it and no others. It is not known of
+        other sources, of files that are not compared by content, and of those that cannot be read,
+        which the job reports.
+        """
+        job = SampleJob.of(self.config, part=wildcards.part)
+        if (turns := self._in_turns(job)) is None:
+            return ""
+        return hashlib.sha256(json.dumps(chosen(turns, job.count, job.first)).encode()).hexdigest()
+
+    def _in_turns(self, job: SampleJob) -> list[dict[str, Any]] | None:
+        """Return the records of local files in the order of sampling, read once."""
+        if job.dataset not in self._turns:
+            self._turns[job.dataset] = None
+            if job.local is not None and is_compared(self._local_files(job.dataset)):
+                with suppress(BenchmarkError):
+                    self._turns[job.dataset] = in_turns(fetch(job.local), job.seed)
+        return self._turns[job.dataset]
 
     def all_parts(self, pattern: str) -> Callable[[Any], list[str]]:
         """Return an input function: a pattern's files for every part of a model and a dataset."""

@@ -5,8 +5,9 @@ never compares an output with what its job wrote. A seal, `.NAME.seal` beside `N
 
 * the *recipe* of the job: a hash of its outputs, wildcards, settings, code and command, and for
   each input of its path with the recipe of the job that makes it, or of its name with its content
-  if it comes from outside, wherever it lies. Recipes follow from configuration and code alone; no
-  result is read for them;
+  if it comes from outside, wherever it lies. A parameter with the name of an input stands for it:
+  the records of a shard, as files from outside have them. Recipes follow from configuration, code
+  and such files alone; no result is read for them;
 * the path of the file, its content as SHA-256, its size and its modification time.
 
 At the start of every call, a job with a result that does not match its seal counts as incomplete:
@@ -207,6 +208,9 @@ class SealedPersistence(FilePersistence):
             makers = self._makers(job)
             outside = [file for file in job.input if file not in makers]
             inputs = [(file, self._recipe(maker)) for file, maker in makers.items()]
+            # A parameter with the name of an input says what the job reads of files from outside.
+            stated = [files for name, files in job.input.items() if job.params.get(name)]
+            compared = [file for file in outside if not any(file in files for files in stated)]
             # Not the rule's name, which is another one where this workflow is a module.
             parts = [
                 sorted(job.output),
@@ -214,7 +218,7 @@ class SealedPersistence(FilePersistence):
                 [_without_paths(text, outside) for text in self._params(job)],
                 job.rule.shellcmd,
                 sorted(inputs),
-                [(Path(file).name, content(file, LARGE)) for file in outside],  # in this order
+                [(Path(file).name, content(file, LARGE)) for file in compared],  # in this order
             ]
             self._recipes[job] = hashlib.sha256(json.dumps(parts).encode()).hexdigest()
         return self._recipes[job]
@@ -307,6 +311,11 @@ def facts(file: str, read: bool = True) -> tuple[str, int, int]:
     status = os.stat(file)
     size, modified = status.st_size, status.st_mtime_ns
     return _hash(file, size, modified) if read else "", size, modified
+
+
+def is_compared(files: Iterable[str]) -> bool:
+    """Tell whether files from outside are small enough to be compared by content."""
+    return all(os.path.getsize(file) <= LARGE for file in files)
 
 
 def content(file: str, limit: int | None = None) -> str:

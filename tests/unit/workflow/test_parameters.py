@@ -122,7 +122,7 @@ def test_records_are_read_from_where_their_source_says(demo, paper):
     assert inputs.records(of(dataset="sst2")) == []
     (commit,) = inputs.commit(of(dataset="sst2"))
     assert commit.startswith("results/r/data/commits/datasets/")
-    assert inputs.whole_dataset(of(part="sst2/0-2000")) == f"{DATA}/datasets/sst2.parquet"
+    assert inputs.candidates(of(part="sst2/0-2000")) == f"{DATA}/datasets/sst2.parquet"
 
 
 def test_a_dataset_has_the_files_of_all_its_shards(paper):

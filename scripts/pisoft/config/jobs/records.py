@@ -37,6 +37,13 @@ def _samples(config: Config, part: str) -> tuple[int, int] | int | None:
     return places(part) or sample_limit(config, dataset_of(part))
 
 
+def _local(config: Config, part: str) -> FetchJob | None:
+    dataset = dataset_of(part)
+    if config.datasets[dataset].source.kind != "file":
+        return None
+    return FetchJob.of(config, dataset=dataset)
+
+
 class SampleJob(JobSettings):
     """Settings of `sample_dataset`."""
 
@@ -44,6 +51,18 @@ class SampleJob(JobSettings):
     # How many, or the places of a shard; None: all.
     samples: Annotated[int | tuple[int, int] | None, At(_samples)]
     seed: Seed
+    # How local files are read; other records have been fetched. A shard depends on its own alone.
+    local: Annotated[FetchJob | None, At(_local)] = None
+
+    @property
+    def first(self) -> int:
+        """How many samples come before these."""
+        return self.samples[0] if isinstance(self.samples, tuple) else 0
+
+    @property
+    def count(self) -> int | None:
+        """How many there are with those before; None: all."""
+        return self.samples[1] if isinstance(self.samples, tuple) else self.samples
 
 
 def _reserved_tokens(config: Config, dataset: str) -> int:
