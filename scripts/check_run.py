@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -11,7 +12,7 @@ from pathlib import Path
 from pisoft.config.commandline import run_file, run_file_parser
 from pisoft.errors import BenchmarkError
 from pisoft.workflow.commandline import run
-from pisoft.workflow.seals import LISTING, PROBLEMS, UNSEALED
+from pisoft.workflow.seals import LISTING, MISSING, PROBLEMS, UNSEALED
 
 ROOT = Path(__file__).parents[1]
 
@@ -37,19 +38,24 @@ def main(arguments: argparse.Namespace) -> None:
     if listed.returncode:
         raise BenchmarkError(listed.stdout.strip())
     lines = [line for line in listed.stdout.splitlines() if line.endswith(PROBLEMS)]
-    if not lines:
-        print("every result that is there matches its seal")
+    planned = re.findall(r"^Reason: Missing output files: ([^;\n]+)", listed.stdout, flags=re.M)
+    with_seal = {line.removesuffix(f" {MISSING}") for line in lines}
+    absent = [file for files in planned for file in files.split(", ") if file not in with_seal]
+    if not (lines or absent):
+        print("every result is there and matches its seal")
         return
-    print(*lines, sep="\n")
+    print(*lines, *(f"{file} is missing" for file in absent), sep="\n")
     unsealed = [line.removesuffix(f" {UNSEALED}") for line in lines if line.endswith(UNSEALED)]
     n_sealed, call = len(lines) - len(unsealed), " ".join(options)
     if unsealed:
         # A call without names would be refused for the others.
-        names = f" -- {' '.join(unsealed)}" if n_sealed else ""
+        names = f" -- {' '.join(unsealed)}" if n_sealed or absent else ""
         print(f"\nvouch for those without a seal: snakemake --touch --cores 1 {call}{names}")
     if n_sealed:
         count = f"other {n_sealed}" if unsealed else n_sealed
         print(f"\nrecompute the {count}: snakemake --cores all {call}")
+    elif absent:
+        print(f"\ncompute the {len(absent)} missing: snakemake --cores all {call}")
     sys.exit(1)
 
 

@@ -107,7 +107,16 @@ def test_check_run_lists_what_does_not_match_and_the_commands_that_fix_it(finish
             env=finished.environment(), capture_output=True, text=True,
         )  # fmt: skip
 
-    assert "every result that is there matches its seal" in listed().stdout
+    assert "every result is there and matches its seal" in listed().stdout
+    page = "results/tiny/index.html"
+    removed = [finished.folder / file for file in (page, seal_path(page))]
+    for path in removed:
+        path.rename(path.with_suffix(".kept"))
+    line, *_, fix = listed().stdout.splitlines()
+    assert line == f"{page} is missing"
+    assert fix.startswith("compute the 1 missing: snakemake --cores all --configfile ")
+    for path in removed:
+        path.with_suffix(".kept").rename(path)
     unsealed, copied, missing, spoilt = (
         Path(RANDOM.replace("random", name).replace("soft/dynamic", kind))
         for name, kind in (
