@@ -27,9 +27,9 @@ def run(main: Callable[[argparse.Namespace], None], parser: argparse.ArgumentPar
     Anything else is a defect of the benchmark: the traceback is shown, followed by a line that
     names the exception.
     """
-    # What has been imported stays until the process ends. Apart from what is searched for garbage,
-    # it costs no collection any time: none of those that statsmodels asks for at every correction,
-    # and none of those with which the interpreter ends, a second with torch and transformers.
+    # What has been imported stays until the process ends. No longer searched for garbage, it costs
+    # no collection any time, least of all those at the interpreter's end: with torch and
+    # transformers, a second.
     gc.freeze()
     arguments = parser.parse_args()
     logging.setLogRecordFactory(_Record)
