@@ -38,15 +38,15 @@ def first_draws(draws: int | DrawBudget) -> Draws:
 
 
 def further_draws(draws: int | DrawBudget, steps: Sequence[StepEvaluation], done: Draws) -> Draws:
-    """Return the draws to add, by metric; none if the number is fixed or the means are known.
+    """Return the draws to add, by metric; none if their number is fixed or the target is met.
 
-    The number that would give the half-width asked for is estimated from the draws so far, as the
-    half-width shrinks with the root of their number.
+    The half-width of the interval shrinks with the square root of the number of draws. The number
+    that reaches the target is extrapolated from the draws so far.
 
     Args:
         draws: the number of draws, or the budget.
         steps: all steps of the cell, with the draws measured so far.
-        done: the draws of the last call.
+        done: the draws measured last, by metric.
     """
     if not isinstance(draws, DrawBudget):
         return NO_DRAWS
@@ -55,8 +55,8 @@ def further_draws(draws: int | DrawBudget, steps: Sequence[StepEvaluation], done
         measured = done[metric].stop
         reached = half_width(steps, metric)
         needed = measured * (reached / draws.target_half_width) ** 2
-        wanted = max(measured, int(np.ceil(min(needed, draws.max))))
-        further[metric] = range(measured, wanted)
+        total = max(measured, int(np.ceil(min(needed, draws.max))))
+        further[metric] = range(measured, total)
         logger.info("%s: half-width %.2g with %d draws", metric, reached, measured)
     return further
 
@@ -64,10 +64,10 @@ def further_draws(draws: int | DrawBudget, steps: Sequence[StepEvaluation], done
 def half_width(steps: Sequence[StepEvaluation], metric: str) -> float:
     """Return the half-width of the 95 % Monte Carlo interval of the mean area under the curve.
 
-    A sample counts by the mean over its steps.
+    The value of a sample is the mean over its steps.
 
     Args:
-        steps: steps with a draw at least; those that failed are left out.
+        steps: steps with at least one draw; failed ones are left out.
         metric: `ns` (not clamped) or `nc`.
 
     Returns:
@@ -79,9 +79,9 @@ def half_width(steps: Sequence[StepEvaluation], metric: str) -> float:
     freedom = 0
     for step in steps:
         if step.status == OK and np.isfinite(curves := step.curves(metric)).all():
-            variance, own_freedom = area_variance(curves, np.asarray(step.grid))
+            variance, step_freedom = area_variance(curves, np.asarray(step.grid))
             variances.setdefault(step.sample_id, []).append(float(variance))
-            freedom += own_freedom
+            freedom += step_freedom
     if not variances:
         return 0.0
     by_sample = [sum(of_steps) / len(of_steps) ** 2 for of_steps in variances.values()]

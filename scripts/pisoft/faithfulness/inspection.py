@@ -89,28 +89,28 @@ class Inspector:
         for step in generation["steps"] if status == OK else (0,):
             if not is_evaluated(step, self._settings.step_interval):
                 continue
-            own: str = status
+            step_status: str = status
             numbers: Mapping[tuple[Ablation, int], Row] = {}
             if status == OK:
                 read = [*prompt["input_ids"], *generation["output_ids"][:step]]
-                own, numbers = self._step(prompt, read, positions, step)
+                step_status, numbers = self._step(prompt, read, positions, step)
             for operator in self._settings.operators:
-                for place, pi in enumerate(self._settings.pi_grid):
+                for pi_index, pi in enumerate(self._settings.pi_grid):
                     yield {
                         "sample_id": prompt["sample_id"],
                         "step": step,
                         "operator": operator,
                         "pi": pi,
                         **dict.fromkeys((*READ, *CLEAN)),
-                        **numbers.get((operator, place), {}),
-                        "status": own,
+                        **numbers.get((operator, pi_index), {}),
+                        "status": step_status,
                     }
 
     @torch.inference_mode()
     def _step(
         self, prompt: Row, ids: Sequence[int], positions: np.ndarray, step: int
     ) -> tuple[str, Mapping[tuple[Ablation, int], Row]]:
-        """Return a step's status and its numbers by operator and place of π."""
+        """Return a step's status and its means over draws, by operator and π index."""
         settings, name = self._settings, f"sample {prompt['sample_id']}"
         self._model.check_ids(ids, name)
         masks = _masks(settings, prompt["sample_id"], step, len(positions))
@@ -119,31 +119,31 @@ class Inspector:
 
         def work(batch: list[Key], token_budget: int) -> dict[Key, np.ndarray | None]:
             self.token_budget = token_budget
-            found: dict[Key, np.ndarray | None] = {}
+            readings: dict[Key, np.ndarray | None] = {}
             for operator in dict.fromkeys(key[0] for key in batch):
                 chosen = [key for key in batch if key[0] == operator]
                 kept = np.stack([masks[key[1:]] for key in chosen])
                 read = reader.read(self._ablators[operator], positions, kept)
-                found.update(zip(chosen, read, strict=True))
-            return found
+                readings.update(zip(chosen, read, strict=True))
+            return readings
 
         def give_up(key: Key) -> dict[Key, np.ndarray | None]:
             warn_too_long(f"model '{self._model.name}': {name}", len(ids))
             return {key: None}
 
-        found: dict[Key, np.ndarray | None] = {}
+        readings: dict[Key, np.ndarray | None] = {}
         for of_batch in fitted_batches(keys, lambda _: len(ids), self.token_budget, work, give_up):
-            found |= of_batch
+            readings |= of_batch
         self.forwards += reader.forwards
         self.tokens += reader.forwards * len(ids)
-        known = {key: numbers for key, numbers in found.items() if numbers is not None}
-        if len(known) < len(found):
+        complete = {key: numbers for key, numbers in readings.items() if numbers is not None}
+        if len(complete) < len(readings):
             return TOO_LONG_FOR_MEMORY, {}
-        if any(np.isnan(numbers[0]) for numbers in known.values()):
+        if any(np.isnan(numbers[0]) for numbers in complete.values()):
             return NONFINITE_LOGITS, {}
         of_row = {
-            key[:2]: np.stack([known[*key[:2], draw] for draw in range(settings.draws)])
-            for key in known
+            key[:2]: np.stack([complete[*key[:2], draw] for draw in range(settings.draws)])
+            for key in complete
         }
         return OK, {key: _means(numbers) for key, numbers in of_row.items()}
 
@@ -171,9 +171,9 @@ class _Reader:
         self.forwards = 0
 
     def read(self, ablate: Ablator, positions: np.ndarray, kept: np.ndarray) -> np.ndarray:
-        """Return what is read of masks (n, m, 1), (n, 7) in the order of `READ` and `CLEAN`.
+        """Return the measures of masks (n, m, 1), (n, 7), in the order of `READ` and `CLEAN`.
 
-        NaN where the model's logits are not finite, and of what cannot be read.
+        NaN where the model's logits are not finite or a measure is undefined.
         """
         if self._clean is None:
             self._clean = self._predict(self._embeddings[None], None, self._recorder)
@@ -187,8 +187,8 @@ class _Reader:
         lost = [positions[~row[:, 0]] for row in kept]
         # Where nothing is ablated, there is no attention on it.
         shares = [
-            (own[gone].sum(), clean_attention[gone].sum()) if len(gone) else (np.nan, np.nan)
-            for own, gone in zip(attention, lost, strict=True)
+            (received[gone].sum(), clean_attention[gone].sum()) if len(gone) else (np.nan, np.nan)
+            for received, gone in zip(attention, lost, strict=True)
         ]
         on_lost, on_them_before = np.array(shares).T
         entropy, labels, norms = numbers.T
@@ -259,9 +259,9 @@ def _last_norm(output: Any) -> torch.Tensor:
 
 
 def _means(numbers: np.ndarray) -> Row:
-    """Return the means over masks (K, 7) of what is known of them, by column; None of nothing."""
-    columns = [own[np.isfinite(own)] for own in numbers.T]
+    """Return each column's mean over the finite values of K masks (K, 7); None without any."""
+    columns = [column[np.isfinite(column)] for column in numbers.T]
     return {
-        name: float(own.mean()) if len(own) else None
-        for name, own in zip((*READ, *CLEAN), columns, strict=True)
+        name: float(values.mean()) if len(values) else None
+        for name, values in zip((*READ, *CLEAN), columns, strict=True)
     }

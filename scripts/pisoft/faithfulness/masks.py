@@ -35,8 +35,8 @@ class Masks(Protocol):
         """Return what the mask of one draw keeps at one retaining probability, (m, d) bool.
 
         Args:
-            pi_index: place in the grid of retaining probabilities, or :data:`ORIGINAL`.
-            draw: its number.
+            pi_index: index into the grid of retaining probabilities, or :data:`ORIGINAL`.
+            draw: index of the draw.
             scores: probability of keeping each token, (m,).
         """
 
@@ -229,17 +229,18 @@ def masks_of(
     return IndependentUniforms(seed, sample_id, step, shape)
 
 
-def kept_tokens(drawn: Masks, probabilities: np.ndarray, line: int, draw: int) -> np.ndarray:
-    """Return the mask of Soft-NS at one draw; that of Soft-NC is its complement.
+def kept_tokens(drawn: Masks, probabilities: np.ndarray, row_index: int, draw: int) -> np.ndarray:
+    """Return the Soft-NS mask of one draw; the Soft-NC mask is its complement.
 
     Args:
         drawn: the masks of the sample and step.
-        probabilities: of keeping a token, for the original metrics and for every π, (P + 1, m).
-        line: which of them, 0 for the original metrics.
-        draw: its number.
+        probabilities: of keeping a token, (1 + P, m): row 0 for the original metrics, row 1 + i for
+            the π with index i.
+        row_index: of a row of `probabilities`.
+        draw: index of the draw.
 
     Returns:
         Whether a token, or an element of its embedding, is kept, (m, d).
     """
-    index: PiIndex = ORIGINAL if line == 0 else line - 1
-    return drawn.kept(index, draw, probabilities[line])
+    pi_index: PiIndex = ORIGINAL if row_index == 0 else row_index - 1
+    return drawn.kept(pi_index, draw, probabilities[row_index])

@@ -143,36 +143,35 @@ class Perturber:
         self._prefix_ids: tuple[int, ...] = ()
         self._prefix: Cache | None = None
 
-    def measure(self, wanted: Sequence[Perturbations]) -> list[np.ndarray | None]:
+    def measure(self, perturbations: Sequence[Perturbations]) -> list[np.ndarray | None]:
         """Return the measures of every mask, (N, 3) float32 per item, columns as in `MEASURES`.
 
-        Masks of an item that are equal are read once, as short inputs have many of them.
-        NaN where the model's logits are not finite; None where the target does not fit into
-        memory, even alone. Batches are made of what is asked for in one
-        call, whatever was asked for before.
+        Equal masks of an item, which short inputs have many of, are read once. NaN where the
+        model's logits are not finite; None where the target does not fit into memory, even alone.
+        Batches depend on the items of this call only.
         """
-        found: list[np.ndarray | None] = [
-            np.empty((item.count, len(MEASURES)), dtype=np.float32) for item in wanted
+        measures: list[np.ndarray | None] = [
+            np.empty((item.count, len(MEASURES)), dtype=np.float32) for item in perturbations
         ]
         groups = defaultdict(list)
-        for index, item in enumerate(wanted):
+        for index, item in enumerate(perturbations):
             length = len(item.target.token_ids)
             shared = self.model.shareable(len(item.target.prefix_ids), length)
             prefix_ids = item.target.prefix_ids[:shared]
             groups[prefix_ids, self.model.arithmetic(length)].append(index)
         for (prefix_ids, _), indices in groups.items():
-            self._measure_behind(prefix_ids, wanted, indices, found)
-        return found
+            self._measure_behind(prefix_ids, perturbations, indices, measures)
+        return measures
 
     def _measure_behind(
         self,
         prefix_ids: tuple[int, ...],
-        wanted: Sequence[Perturbations],
+        perturbations: Sequence[Perturbations],
         indices: Iterable[int],
-        found: list[np.ndarray | None],
+        measures: list[np.ndarray | None],
     ) -> None:
-        """Fill in what is found for these items, which begin with the same tokens."""
-        firsts = {index: wanted[index].first_equals() for index in indices}
+        """Fill in the measures of these items, which share a prefix."""
+        firsts = {index: perturbations[index].first_equals() for index in indices}
         rows = [(index, number) for index in indices for number in sorted(set(firsts[index]))]
         clean: dict[int, _Clean] = {}
 
@@ -184,7 +183,7 @@ class Perturber:
             segments = [
                 (index, [number for _, number in of_index])
                 for index, of_index in groupby(batch, key=itemgetter(0))
-                if found[index] is not None
+                if measures[index] is not None
             ]
             if not segments:
                 return []
@@ -192,39 +191,39 @@ class Perturber:
                 del clean[index]
             missing = [index for index, _ in segments if index not in clean]
             if missing:
-                targets = [wanted[index].target for index in missing]
+                targets = [perturbations[index].target for index in missing]
                 clean.update(zip(missing, self._read_clean(targets), strict=True))
             masks = [
-                np.stack([wanted[index].mask(number) for number in numbers])
+                np.stack([perturbations[index].mask(number) for number in numbers])
                 for index, numbers in segments
             ]
-            measures = self._perturb([clean[index] for index, _ in segments], masks)
+            of_segments = self._perturb([clean[index] for index, _ in segments], masks)
             return [
                 (index, numbers, measured)
-                for (index, numbers), measured in zip(segments, measures, strict=True)
+                for (index, numbers), measured in zip(segments, of_segments, strict=True)
             ]
 
         def give_up(row: tuple[int, int]) -> list[tuple[int, list[int], np.ndarray]]:
             index, _ = row
-            found[index] = None
-            target = wanted[index].target
+            measures[index] = None
+            target = perturbations[index].target
             warn_too_long(f"model '{self.model.name}': {target.name}", len(target.token_ids))
             return []
 
         for of_batch in fitted_batches(
             rows,
-            lambda row: len(wanted[row[0]].target.token_ids) - len(prefix_ids),
+            lambda row: len(perturbations[row[0]].target.token_ids) - len(prefix_ids),
             self.token_budget,
             work,
             give_up,
         ):
             for index, numbers, measured in of_batch:
-                kept = found[index]
+                kept = measures[index]
                 assert kept is not None
                 kept[numbers] = measured
         for index, first in firsts.items():
-            if (kept := found[index]) is not None:
-                found[index] = kept[first]
+            if (kept := measures[index]) is not None:
+                measures[index] = kept[first]
 
     @torch.inference_mode()
     def _read_prefix(self, prefix_ids: tuple[int, ...]) -> None:
@@ -249,7 +248,7 @@ class Perturber:
         recorded: list[Mapping[int, AttentionInputs] | None] = [None] * len(targets)
         if recorder is not None:
             recorded = [
-                {layer: own.sample(row, len(read)) for layer, own in recorder.inputs.items()}
+                {layer: inputs.sample(row, len(read)) for layer, inputs in recorder.inputs.items()}
                 for row, read in enumerate(embeddings)
             ]
         return [
@@ -281,10 +280,10 @@ class Perturber:
                 ]
             )
         seen = [of_input for _, of_input in ablated if of_input is not None]
-        roots = self._predict([inputs for inputs, _ in ablated], replay, seen).split(sizes)
+        predicted = self._predict([inputs for inputs, _ in ablated], replay, seen).split(sizes)
         return [
-            clean.compare(own).float().cpu().numpy()
-            for clean, own in zip(cleans, roots, strict=True)
+            clean.compare(perturbed).float().cpu().numpy()
+            for clean, perturbed in zip(cleans, predicted, strict=True)
         ]
 
     def _predict(

@@ -328,16 +328,16 @@ def not_applicable_rows(prompts: Iterable[Row], scope: Scope) -> list[Row]:
 def _rows(
     sample: RankedSample, flips: dict[Key, bool | str], perturbations: Mapping[str, Perturbation]
 ) -> list[Row]:
-    """Return a sample's rows; curves fail together, so that they are of the same samples."""
-    found = [
+    """Return a sample's rows; its curves fail together, so that all cover the same samples."""
+    flips_by_curve = [
         [flips[_key(sample, perturbation, kept)] for kept in of_curve]
         for perturbation, of_curve in zip(perturbations.values(), sample.kept, strict=True)
     ]
-    failures = [flip for of_curve in found for flip in of_curve if isinstance(flip, str)]
+    failures = [flip for of_curve in flips_by_curve for flip in of_curve if isinstance(flip, str)]
     count, status = len(sample.perturbable), failures[0] if failures else OK
     return [
         _row(sample.prompt, curve, count, None if failures else of_curve, status)
-        for curve, of_curve in zip(perturbations, found, strict=True)
+        for curve, of_curve in zip(perturbations, flips_by_curve, strict=True)
     ]
 
 

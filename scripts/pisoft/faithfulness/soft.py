@@ -1,8 +1,8 @@
 """Soft-NC and Soft-NS, original and π-calibrated, under both routing protocols.
 
-Only what every draw does to the prediction is computed here; the metrics are means over draws (see
-:mod:`pisoft.statistics.soft`). Shapes: m perturbable tokens, d embedding width, K draws, P
-retaining probabilities.
+This module measures how far each draw moves the prediction; :mod:`pisoft.statistics.soft` averages
+over draws. Shapes: m perturbable tokens, d embedding width, K draws, P retaining probabilities. A
+step has 1 + P rows: row 0 is of the original metrics (α = 1), row 1 + i of the π with index i.
 """
 
 from __future__ import annotations
@@ -37,16 +37,16 @@ from pisoft.store.parquet import (
 )
 
 METRICS = ("ns", "nc")  # masks keep by score, or remove by score
-Draws = Mapping[str, range]  # numbers of the draws to measure, by metric
+Draws = Mapping[str, range]  # indices of the draws to measure, by metric
 BASELINES = 2  # masks that come before the first draws: everything zeroed, everything kept
 
 
 class StepEvaluation:
-    """One evaluated step: its calibrated scores, its masks, and what has been measured of them.
+    """One evaluated step: its calibrated scores, its masks and their measures.
 
     Args:
         attribution: row of contract `attributions`.
-        target: what the step has read.
+        target: the input of the step.
         settings: scope, normalisation, π grid, sampler, draws.
         seed: seed of the masks.
         width: embedding width of the model, d.
@@ -68,7 +68,7 @@ class StepEvaluation:
         self.target = target
         self.grid = settings.pi_grid
         chosen = measured_pi(len(self.grid), settings.pi_per_step, seed, place)
-        self._lines = [0, *(1 + chosen)]  # the original metrics, and the measured π
+        self._row_indices = [0, *(1 + chosen)]  # of the rows that are measured
         self._settings = settings
         self._key = (seed, self.sample_id, self.step)
         self._width = width if settings.mask == "element" else 1
@@ -85,20 +85,20 @@ class StepEvaluation:
         )
 
     def _forget(self) -> None:
-        """Begin with nothing measured."""
+        """Discard all measures."""
         self.h0 = np.nan
         self._identity = np.nan
-        lines = 1 + len(self.grid)
-        # By metric: the original metric first, then one line for every π, (P + 1, draws, 3).
+        row_count = 1 + len(self.grid)
+        # By metric, (1 + P, draws, 3); NaN in rows that are not measured.
         self._measured = {
-            metric: np.empty((lines, 0, len(MEASURES)), dtype=np.float32) for metric in METRICS
+            metric: np.empty((row_count, 0, len(MEASURES)), dtype=np.float32) for metric in METRICS
         }
         self._in_float32: StepEvaluation | None = None
 
     def measure_in_float32(self, perturber: Perturber) -> None:
-        """Measure the first draw once more, in float32, to see what half precision has changed.
+        """Repeat the first draw in float32, to measure the error of half precision.
 
-        A step that cannot be evaluated so has no such numbers.
+        A step that cannot be evaluated in float32 has no such error.
         """
         again = copy(self)
         again._forget()
@@ -111,7 +111,7 @@ class StepEvaluation:
             return True
 
         attempt(measure)  # widening the weights may be what does not fit
-        distances = [measured[self._lines, :, 0] for measured in again._measured.values()]
+        distances = [measured[self._row_indices, :, 0] for measured in again._measured.values()]
         if np.isfinite(again.h0) and np.isfinite(distances).all():
             self._in_float32 = again
 
@@ -120,15 +120,16 @@ class StepEvaluation:
         return float(keyed_generator("in single", *self._key).random())
 
     def perturbations(self, draws: Draws) -> Perturbations:
-        """Return the masks of some draws at every π; the baselines come before the first draws.
+        """Return the masks of these draws in every measured row.
 
-        Masks of the two metrics are complements of each other.
+        The baselines precede the first draws. The masks of Soft-NC are the complements of those of
+        Soft-NS.
         """
         baselines = [np.zeros, np.ones] if self._is_new else []
-        wanted = [
-            (metric, line, draw)
+        keys = [
+            (metric, row_index, draw)
             for metric in METRICS
-            for line in self._lines
+            for row_index in self._row_indices
             for draw in draws[metric]
         ]
         # Not kept from call to call: for all steps of a large cell they would fill the memory.
@@ -147,16 +148,16 @@ class StepEvaluation:
         def mask(number: int) -> np.ndarray:
             if number < len(baselines):
                 return baselines[number](shape, dtype=bool)
-            metric, line, draw = wanted[number - len(baselines)]
-            kept = kept_tokens(drawn, probabilities, line, draw)
+            metric, row_index, draw = keys[number - len(baselines)]
+            kept = kept_tokens(drawn, probabilities, row_index, draw)
             return kept if metric == "ns" else ~kept
 
-        return Perturbations(self.target, len(baselines) + len(wanted), mask)
+        return Perturbations(self.target, len(baselines) + len(keys), mask)
 
     def record(self, draws: Draws, measured: np.ndarray | None) -> None:
-        """Keep what was measured of :meth:`perturbations` of the same draws, (N, 3).
+        """Append the measures of :meth:`perturbations` for the same draws, (N, 3).
 
-        None, as they did not fit into memory, fails the step.
+        None means that they did not fit into memory, and fails the step.
         """
         if measured is None:
             self.status = TOO_LONG_FOR_MEMORY
@@ -165,10 +166,12 @@ class StepEvaluation:
             (self.h0, self._identity), measured = measured[:BASELINES, 0], measured[BASELINES:]
         first = 0
         for metric in METRICS:
-            last = first + len(self._lines) * len(draws[metric])
+            last = first + len(self._row_indices) * len(draws[metric])
             shape = (1 + len(self.grid), len(draws[metric]), len(MEASURES))
             new = np.full(shape, np.nan, dtype=np.float32)
-            new[self._lines] = measured[first:last].reshape(len(self._lines), -1, len(MEASURES))
+            new[self._row_indices] = measured[first:last].reshape(
+                len(self._row_indices), -1, len(MEASURES)
+            )
             self._measured[metric] = np.concatenate([self._measured[metric], new], axis=1)
             first = last
         if not np.isfinite([self.h0, self._identity]).all():
@@ -177,25 +180,26 @@ class StepEvaluation:
             self.status = DEGENERATE_BASELINE
 
     def curves(self, metric: str) -> np.ndarray:
-        """Return the metric at every π by every single draw, not clamped, (P, K).
+        """Return the unclamped metric at every π for each draw, (P, K).
 
-        NaN where it is not measured.
+        NaN at a π that is not measured.
         """
         distances = self._measured[metric][1:, :, 0].astype(np.float64)
         return (self.h0 - distances if metric == "ns" else distances) / self.h0
 
     def rows(self) -> list[dict[str, Any]]:
         """Return rows of contract `soft`: one for α = 1 and one for every π."""
-        return [self._row(line, pi) for line, pi in enumerate((None, *self.grid))]
+        return [self._row(row_index, pi) for row_index, pi in enumerate((None, *self.grid))]
 
     @property
     def _is_new(self) -> bool:
         return bool(np.isnan(self.h0))
 
-    def _row(self, line: int, pi: float | None) -> dict[str, Any]:
-        """Return the row of one π; a step that failed carries its status and no numbers.
+    def _row(self, row_index: int, pi: float | None) -> dict[str, Any]:
+        """Return the row of one π; None is for the original metrics.
 
-        One of a π that is not measured has its calibration alone.
+        The row of a failed step has its status and no numbers. At a π that is not measured, a row
+        has its calibration only.
         """
         row = {
             "sample_id": self.sample_id,
@@ -211,23 +215,23 @@ class StepEvaluation:
         }
         if self.status != OK:
             return row
-        measured = {metric: self._measured[metric][line] for metric in METRICS}  # (K, 3)
+        measured = {metric: self._measured[metric][row_index] for metric in METRICS}  # (K, 3)
         finite = all(np.isfinite(values[:, 0]).all() for values in measured.values())
         solved = self._calibration
         row |= {
-            "alpha": 1.0 if pi is None else float(solved.alpha[line - 1]),
+            "alpha": 1.0 if pi is None else float(solved.alpha[row_index - 1]),
             "achieved": float(self._scores.mean())
             if pi is None
-            else float(solved.achieved[line - 1]),
-            "feasible": True if pi is None else bool(solved.feasible[line - 1]),
+            else float(solved.achieved[row_index - 1]),
+            "feasible": True if pi is None else bool(solved.feasible[row_index - 1]),
             "floored": solved.floored,
             "ceiled": solved.ceiled,
         }
-        if line not in self._lines:
+        if row_index not in self._row_indices:
             return row
         return {
             **row,
-            **self._noise(line),
+            **self._noise(row_index),
             **{
                 f"{metric}_{name}s": values[:, column].tolist()
                 for metric, values in measured.items()
@@ -236,30 +240,31 @@ class StepEvaluation:
             "status": OK if finite else NONFINITE_LOGITS,
         }
 
-    def _noise(self, line: int) -> dict[str, float]:
-        """Return by how much H₀ and the first draws of a row differ from those in float32."""
+    def _noise(self, row_index: int) -> dict[str, float]:
+        """Return the differences of H₀ and of a row's first draws from their float32 values."""
         again = self._in_float32
         if again is None:
             return {}
+        first = (row_index, 0, 0)  # draw and measure: the Hellinger distance
         noise = {
-            f"{metric}_noise": float(own[line, 0, 0]) - float(again._measured[metric][line, 0, 0])
-            for metric, own in self._measured.items()
+            f"{metric}_noise": float(measured[first]) - float(again._measured[metric][first])
+            for metric, measured in self._measured.items()
         }
         return {"h0_noise": float(self.h0) - float(again.h0), **noise}
 
 
 def measure_draws(perturber: Perturber, steps: Sequence[StepEvaluation], draws: Draws) -> None:
-    """Measure draws of all steps that have not failed; batches are packed over the steps.
+    """Measure draws of all steps that have not failed; a batch may hold masks of several steps.
 
     Args:
         perturber: runs the forwards.
         steps: the steps of one block of samples.
-        draws: numbers of the draws, by metric, which follow on those measured before.
+        draws: draw indices by metric; they continue those already measured.
     """
     usable = [step for step in steps if step.status == OK]
     measured = perturber.measure([step.perturbations(draws) for step in usable])
-    for step, found in zip(usable, measured, strict=True):
-        step.record(draws, found)
+    for step, measures in zip(usable, measured, strict=True):
+        step.record(draws, measures)
 
 
 def measure_in_float32(perturber: Perturber, steps: Sequence[StepEvaluation]) -> None:
