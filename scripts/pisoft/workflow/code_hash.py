@@ -33,10 +33,10 @@ NEUTRAL = (
 
 @cache
 def code_hash(script: str, *others: str) -> str:
-    """Return a hash of a script, of all that it imports of the package, and of others.
+    """Return a hash of a script, of the modules of the package that it imports, and of others.
 
-    These are modules that it imports by name (`pisoft.tables.ranks`), and files of the project that
-    are no code (`scripts/pisoft/pages/templates/page.html.jinja`).
+    Others are modules that the script imports by name (`pisoft.tables.ranks`) and files that are
+    not code (`scripts/pisoft/pages/templates/page.html.jinja`).
 
     Raises:
         BenchmarkError: no such module, with the nearest match in its package.
@@ -46,7 +46,7 @@ def code_hash(script: str, *others: str) -> str:
     files = [SCRIPTS.parent / name for name in others if name not in modules]
     for name in sorted(modules - _graph().modules):
         package = name.rpartition(".")[0]
-        beside = [known for known in _graph().modules if known.rpartition(".")[0] == package]
+        beside = [module for module in _graph().modules if module.rpartition(".")[0] == package]
         raise BenchmarkError(f"code of {script}: no module '{name}'{did_you_mean(name, beside)}")
     used = _with_imports(modules | _imported_modules(file))
     digest = hashlib.sha256()
@@ -57,15 +57,15 @@ def code_hash(script: str, *others: str) -> str:
 
 
 def _with_imports(modules: Iterable[str]) -> set[str]:
-    """Return modules with all that they import, through others too, but the neutral ones."""
+    """Return modules and all that they import, directly or not, except neutral ones."""
     inside = tuple(f"{name}." for name in NEUTRAL)
-    found, waiting = set(), set(modules)
+    reached, waiting = set(), set(modules)
     while waiting:
         module = waiting.pop()
-        if not f"{module}.".startswith(inside) and module not in found:
-            found.add(module)
+        if not f"{module}.".startswith(inside) and module not in reached:
+            reached.add(module)
             waiting |= _graph().find_modules_directly_imported_by(module)
-    return found
+    return reached
 
 
 @cache

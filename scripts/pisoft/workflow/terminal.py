@@ -94,28 +94,28 @@ class JobLines(logging.Handler):
             threading.Thread(target=self._keep_status, daemon=True).start()
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Take a record of Snakemake's; those of a job come in this order."""
-        said: Any = record  # each event has attributes of its own
+        """Handle a log record of Snakemake; the records of a job come in this order."""
+        fields: Any = record  # its attributes depend on the event
         match getattr(record, "event", None):
             case "job_info":
-                message = (said.rule_msg or said.rule_name).rstrip()  # of a rule without a cell
-                log = Path(said.log[0]) if said.log else None
-                job = self.running[said.jobid] = Job(message, log, time.monotonic())
+                message = (fields.rule_msg or fields.rule_name).rstrip()  # of a rule without a cell
+                log = Path(fields.log[0]) if fields.log else None
+                job = self.running[fields.jobid] = Job(message, log, time.monotonic())
                 self.begin = self.begin or job.begin
             case "job_finished":
-                if said.job_id in self.running:
-                    self.ended[said.job_id] = self.running.pop(said.job_id)
+                if fields.job_id in self.running:
+                    self.ended[fields.job_id] = self.running.pop(fields.job_id)
             case "progress":
-                total = min(said.total, len(self.plan()))  # not of jobs beyond --until
+                total = min(fields.total, len(self.plan()))  # not of jobs beyond --until
                 for number, job in self.ended.items():
-                    line = self._line(number, job, said.done, total)
+                    line = self._line(number, job, fields.done, total)
                     self._show(_record(line, quietness=Quietness.PROGRESS))
                 self.ended.clear()
             case "job_error":
-                logs = [Path(log) for log in said.log]
-                self.running.pop(said.jobid, None)
+                logs = [Path(log) for log in fields.log]
+                self.running.pop(fields.jobid, None)
                 # Snakemake shows none behind an empty one, as a job has that Slurm has killed.
-                said.log = [str(log) for log in logs if log.is_file() and log.stat().st_size]
+                fields.log = [str(log) for log in logs if log.is_file() and log.stat().st_size]
                 self._show(record)
                 if logs and disk_is_full(logs[0]):
                     full = f"The disk is full: {logs[0]} cannot be written"
@@ -221,7 +221,7 @@ def _begins(record: logging.LogRecord, *texts: str) -> bool:
     return record.levelno < logging.WARNING and str(record.msg).startswith(texts)
 
 
-def _record(text: str, **others: object) -> logging.LogRecord:
-    # Records of an event that Snakemake does not know are written as they are.
-    known = {"msg": text, "levelno": logging.INFO, "levelname": "INFO", "event": "job_line"}
-    return logging.makeLogRecord(known | others)
+def _record(text: str, **fields: object) -> logging.LogRecord:
+    # Snakemake writes records of unknown events unchanged.
+    defaults = {"msg": text, "levelno": logging.INFO, "levelname": "INFO", "event": "job_line"}
+    return logging.makeLogRecord(defaults | fields)
