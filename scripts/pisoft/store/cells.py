@@ -108,16 +108,16 @@ def read_attributions(
         generations: the answers that they explain, in the order of the prompts.
 
     Raises:
-        BenchmarkError: an unreadable file, one that lacks a sample or a step or has another, or
-            scores that do not fit the prompt.
+        BenchmarkError: the file is unreadable, its samples or steps are not those of the answers,
+            or its scores do not fit the prompt.
     """
     by_sample = _rows_by_sample(path, "attributions", prompts_path, prompts)
     for prompt, generation in zip(prompts, generations, strict=True):
         rows = by_sample[prompt["sample_id"]]
         steps = generation["steps"] if generation["status"] == OK else [0]
         if [row["step"] for row in rows] != steps:
-            found = [row["step"] for row in rows]
-            _refuse(path, prompt["sample_id"], f"has scores of steps {found}, expected {steps}")
+            scored = [row["step"] for row in rows]
+            _refuse(path, prompt["sample_id"], f"has scores of steps {scored}, expected {steps}")
         for row in rows:
             check_scores(path, row, prompt)
     return by_sample

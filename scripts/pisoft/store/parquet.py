@@ -82,9 +82,9 @@ PACKAGES = (
 
 
 def meanings(statuses: Iterable[str]) -> str:
-    """Return what each of some statuses but `ok` means, in one line."""
-    known = dict.fromkeys(status for status in statuses if status != OK)
-    return "; ".join(f"{status}: {STATUSES[status]}" for status in known)
+    """Explain the statuses other than `ok`, in one line."""
+    failures = dict.fromkeys(status for status in statuses if status != OK)
+    return "; ".join(f"{status}: {STATUSES[status]}" for status in failures)
 
 
 def write_rows(
@@ -202,10 +202,10 @@ def _read_file(
             raise BenchmarkError(
                 f"{path}: column '{field.name}' is missing for '{kind}'; {_REPAIR}"
             )
-        found = table.schema.field(field.name).type
-        if found != field.type:
+        stored = table.schema.field(field.name).type
+        if stored != field.type:
             raise BenchmarkError(
-                f"{path}: column '{field.name}' is {found}, expected {field.type}; {_REPAIR}"
+                f"{path}: column '{field.name}' is {stored}, expected {field.type}; {_REPAIR}"
             )
     _check_values(path, table, kind)
     return table.select(names)
@@ -306,8 +306,8 @@ def _provenance_of_file(path: Path) -> dict[str, Any]:
     """Return the provenance stored in one file; see :func:`read_provenance`."""
     with _readable(path):
         metadata = pq.read_schema(path).metadata or {}
-        found = json.loads(metadata.get(b"pisoft", b"{}"))
-    return found if isinstance(found, dict) else {}
+        stored = json.loads(metadata.get(b"pisoft", b"{}"))
+    return stored if isinstance(stored, dict) else {}
 
 
 def _of_all(facts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
