@@ -12,16 +12,16 @@ from pisoft.seeds import keyed_generator
 def shuffle_answers(dialogues: Sequence[Dialogue], seed: int) -> list[Dialogue]:
     """Shuffle the answers over the dialogues of each group (Adebayo et al., 2018, data).
 
-    What is asked and how often each answer is given stay, and with them the tokenizer.
+    Questions and answer counts do not change, so the tokenizer does not change either.
 
     Args:
-        dialogues: of one group or several; their order stays.
-        seed: with a group's name it says how its answers are shuffled.
+        dialogues: of one or several groups; their order is kept.
+        seed: determines, with a group's name, how its answers are shuffled.
     """
     shuffled = list(dialogues)
     for group in dict.fromkeys(dialogue.group for dialogue in dialogues):
-        places = [place for place, own in enumerate(dialogues) if own.group == group]
-        order = keyed_generator(seed, "shuffled_answers", group).permutation(places)
-        for place, other in zip(places, order, strict=True):
-            shuffled[place] = replace(dialogues[place], answer=dialogues[other].answer)
+        indices = [index for index, dialogue in enumerate(dialogues) if dialogue.group == group]
+        order = keyed_generator(seed, "shuffled_answers", group).permutation(indices)
+        for index, source in zip(indices, order, strict=True):
+            shuffled[index] = replace(dialogues[index], answer=dialogues[source].answer)
     return shuffled
