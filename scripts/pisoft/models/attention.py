@@ -280,10 +280,10 @@ AttentionMaskInterface.register(ATTENTION_NAME, sdpa_mask)
 
 @contextmanager
 def attention_implementation(network: PreTrainedModel, name: str) -> Iterator[None]:
-    """Let a network use another attention implementation for a while, and then its own again."""
-    own = network.config._attn_implementation
+    """Let a network use another attention implementation within the context."""
+    configured = network.config._attn_implementation
     network.set_attn_implementation(name)
     try:
         yield
     finally:
-        network.set_attn_implementation(own)
+        network.set_attn_implementation(configured)

@@ -46,9 +46,9 @@ def baseline_embeddings(
 
 
 def reference_token(tokenizer: Any) -> int | None:
-    """Return the id of the unknown, else the padding, else the end token; None without any."""
-    known = (tokenizer.unk_token_id, tokenizer.pad_token_id, tokenizer.eos_token_id)
-    return next((token for token in known if token is not None), None)
+    """Return the id of the unknown, padding or end token, whichever exists first; else None."""
+    candidates = (tokenizer.unk_token_id, tokenizer.pad_token_id, tokenizer.eos_token_id)
+    return next((token for token in candidates if token is not None), None)
 
 
 @cache

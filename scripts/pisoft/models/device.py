@@ -25,39 +25,39 @@ LOCKS = Path("/tmp")  # not TMPDIR, which a job may have to itself
 _held: dict[str, ExitStack] = {}  # claims by name, kept until the process ends
 
 
-def choose_device(wanted: str, gpus: int | None = None) -> torch.device:
-    """Return the device for `auto`, `cpu` or `cuda`, a GPU that no other process has claimed.
+def choose_device(setting: str, gpus: int | None = None) -> torch.device:
+    """Return the device for `auto`, `cpu` or `cuda`; a GPU is one no other process has claimed.
 
     Jobs of one machine may all see the same GPUs, so each waits until one that it sees is free.
     All models of a process are on one GPU, which becomes torch's current one: kernels of some
     libraries run there, wherever their tensors are.
 
     Args:
-        wanted: the model's device.
-        gpus: GPUs that the job was given, 0 or 1, which decide what `auto` is; None: nothing was
-            asked for, and `auto` is a GPU if there is one.
+        setting: the model's `device`.
+        gpus: number of GPUs that the job was given, 0 or 1, which decides what `auto` means; None:
+            the job requested none, and `auto` is a GPU if there is one.
 
     Raises:
-        BenchmarkError: a GPU is asked for and there is none.
+        BenchmarkError: a GPU is requested and there is none.
     """
-    there = torch.cuda.is_available()
-    if wanted == "cuda" and not there:
+    available = torch.cuda.is_available()
+    if setting == "cuda" and not available:
         raise BenchmarkError("device: 'cuda' is asked for, but torch finds no CUDA device here")
-    if wanted == "auto" and gpus and not there:
+    if setting == "auto" and gpus and not available:
         raise BenchmarkError(
             f"resources.gpu: {gpus} is asked for, but torch finds no CUDA device here; to run on "
             "the CPU, give the model `device: cpu` or `resources: {gpu: 0}`"
         )
-    if wanted == "cpu" or (wanted == "auto" and (gpus == 0 or not there)):
+    if setting == "cpu" or (setting == "auto" and (gpus == 0 or not available)):
         return torch.device("cpu")
     device = torch.device("cuda", _claim_gpu())
     torch.cuda.set_device(device)
     return device
 
 
-def token_budget(wanted: int | None, device: torch.device) -> int:
-    """Return the tokens per forward batch: those wanted, or what suits the kind of device."""
-    return wanted or TOKEN_BUDGETS[device.type]
+def token_budget(configured: int | None, device: torch.device) -> int:
+    """Return the tokens per forward batch, as configured or by default for the kind of device."""
+    return configured or TOKEN_BUDGETS[device.type]
 
 
 def device_name(device: torch.device) -> str:

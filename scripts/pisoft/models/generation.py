@@ -239,9 +239,9 @@ def _next_token_logits(model: LanguageModel, rows: Sequence[Sequence[int]]) -> t
 def _generate(
     model: LanguageModel, prompts: Sequence[Row], config: GenerationConfig
 ) -> list[Output | None]:
-    """Return what is generated, up to and including stop tokens and padding behind them.
+    """Return the generated tokens of each prompt, with stop tokens and the padding after them.
 
-    None where a logit that a token was chosen by is not finite.
+    None where the logit of a chosen token is not finite.
     """
     rows = [prompt["input_ids"] for prompt in prompts]
     width = max(len(row) for row in rows)
@@ -258,7 +258,7 @@ def _generate(
     logits, best = (torch.stack(steps, dim=1).tolist() for steps in zip(*watch.best, strict=True))
     generated = zip(output[:, width:].tolist(), best, logits, strict=True)
     finite = watch.finite.tolist()
-    return [row if known else None for row, known in zip(generated, finite, strict=True)]
+    return [row if is_finite else None for row, is_finite in zip(generated, finite, strict=True)]
 
 
 class _Watch(LogitsProcessor):

@@ -140,10 +140,10 @@ def _closed_outputs(call: LayerCall, step: int, removed: torch.Tensor) -> torch.
     return layer_output(call.layer, call.residual[:, step, None], attended)
 
 
-def _own_outputs(call: LayerCall, step: int, removed: torch.Tensor) -> torch.Tensor:
-    """Let every position of the layer's own forward be the chosen one, less one token each.
+def _forward_outputs(call: LayerCall, step: int, removed: torch.Tensor) -> torch.Tensor:
+    """Compute the outputs with the layer's forward: each position is the step without one token.
 
-    Behind attention a layer treats each position by itself; what is before it is not looked at.
+    After attention a layer treats each position separately, so earlier positions do not matter.
     """
     hidden = call.residual[:, step, None].expand(-1, removed.shape[1], -1)
     attended = call.attended[:, step, None].expand_as(removed)
@@ -153,7 +153,7 @@ def _own_outputs(call: LayerCall, step: int, removed: torch.Tensor) -> torch.Ten
 
 
 CLOSED_FORM = LayerForm(_tail_modules, _closed_outputs)
-OWN_FORWARD = LayerForm(lambda layer: [layer], _own_outputs)
+LAYER_FORWARD = LayerForm(lambda layer: [layer], _forward_outputs)
 
 
 @dataclass(frozen=True)
@@ -241,10 +241,10 @@ class LayerVisitor:
 
 
 def layer_form(model: LanguageModel) -> LayerForm:
-    """Return the fastest way that gives what zeroing the values of single tokens gives.
+    """Return the fastest form whose outputs equal those with the values of single tokens zeroed.
 
     Raises:
-        BenchmarkError: none does, or the decoder's layers cannot be found.
+        BenchmarkError: no form does, or the decoder's layers cannot be found.
     """
     if not model.blocks:
         raise BenchmarkError("its decoder has no list of its layers")
@@ -252,7 +252,7 @@ def layer_form(model: LanguageModel) -> LayerForm:
     if model.layer_width:
         raise BenchmarkError(f"its decoder layers ({kind}) {NOT_ALONE}")
     problem = ""
-    for form in (CLOSED_FORM, OWN_FORWARD):
+    for form in (CLOSED_FORM, LAYER_FORWARD):
         problem = problem_of(partial(_differs_from_zeroing, model, form))
         if not problem:
             return form
@@ -293,7 +293,7 @@ def missing_modules(model: LanguageModel, names: Sequence[str]) -> str:
 
 @torch.no_grad()
 def _differs_from_zeroing(model: LanguageModel, form: LayerForm) -> str:
-    """Return in words where a way to the layers' outputs goes wrong, on the trial's tokens."""
+    """Describe where a form's outputs are wrong on the trial's tokens; empty if nowhere."""
     seen, wrong = [], []
 
     def compare(call: LayerCall) -> None:
@@ -302,11 +302,11 @@ def _differs_from_zeroing(model: LanguageModel, form: LayerForm) -> str:
         outputs = form.outputs(call, 0, contributions)
         clean = outputs[:, contributions.shape[1]]
         zeroed = torch.stack([outputs[:, token] for token in ZEROED])
-        own = call.again(_Zeroing(None))[:, -1]
+        repeated = call.again(_Zeroing(None))[:, -1]
         expected = torch.stack([call.again(_Zeroing(token))[:, -1] for token in ZEROED])
         if not (
-            close(own, clean, tolerance=1e-3)
-            and close(expected - own, zeroed - clean, tolerance=1e-2)
+            close(repeated, clean, tolerance=1e-3)
+            and close(expected - repeated, zeroed - clean, tolerance=1e-2)
         ):
             wrong.append(call.inputs.layer)
 

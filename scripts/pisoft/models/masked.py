@@ -187,8 +187,8 @@ def _allowed(
 def shared_vocabulary(masked: MaskedLanguageModel, tokenizer: Any) -> SharedVocabulary:
     """Return the pieces whose text is exactly one ordinary token of the explained model.
 
-    Encoding finds the token that the explained model would read; decoding tells whether that token
-    is the text and nothing else.
+    Encoding gives the token that the explained model would read; decoding checks that the token is
+    exactly that text.
     """
     pieces = _ordinary_ids(masked.tokenizer)
     texts = _texts(masked.tokenizer, [[piece] for piece in pieces])
@@ -202,8 +202,8 @@ def shared_vocabulary(masked: MaskedLanguageModel, tokenizer: Any) -> SharedVoca
     ]
     reread = _texts(tokenizer, [[token] for _, token, _ in single])
     shared: dict[int, tuple[int, str]] = {}  # by token, so that none is proposed twice
-    for (piece, token, text), found in zip(single, reread, strict=True):
-        if found == text:
+    for (piece, token, text), decoded in zip(single, reread, strict=True):
+        if decoded == text:
             shared.setdefault(token, (piece, text))
     return SharedVocabulary(
         pieces=torch.tensor([piece for piece, _ in shared.values()], dtype=torch.int64),

@@ -186,9 +186,9 @@ class LanguageModel(Decoder):
         super().__init__(model, name)
         self.commit = commit
         self._load_tokenizer = load_tokenizer
-        self._ends_are_known = False
+        self._splits_last_layer = False
         self._refusals = try_model(self)
-        self._ends_are_known = self.caches_prefixes and self._reproduces_ends()
+        self._splits_last_layer = self.caches_prefixes and self._can_split_last_layer()
 
     @cached_property
     def tokenizer(self) -> Any:
@@ -206,14 +206,14 @@ class LanguageModel(Decoder):
     ) -> torch.Tensor:
         """Return logits (B, S, V) at chosen positions (B, S) for input embeddings (B, T, d).
 
-        The last decoder layer's feed-forward block, and what follows it, are computed at these
-        positions only, if the model is built as Llama and Mistral are.
+        The last decoder layer's feed-forward block and everything after it are computed at these
+        positions only, if the model is built like Llama and Mistral.
 
         Args:
             embeddings, positions: as for :meth:`hidden_states` and :meth:`logits_at`.
             options: of :meth:`hidden_states`.
         """
-        if not self._ends_are_known:
+        if not self._splits_last_layer:
             return self.logits_at(self.hidden_states(embeddings, **options), positions)
         last: Any = self.blocks[-1]
         rows = torch.arange(len(positions), device=self.device)
@@ -261,18 +261,18 @@ class LanguageModel(Decoder):
             )
 
     @torch.no_grad()
-    def _reproduces_ends(self) -> bool:
-        """Tell whether :meth:`next_token_logits` may take the last layer and the norm apart."""
-        self._ends_are_known = True
+    def _can_split_last_layer(self) -> bool:
+        """Return whether :meth:`next_token_logits` may call the last layer's parts one by one."""
+        self._splits_last_layer = True
         positions = torch.tensor([[0, 1]], device=self.device)
         try:
             with self.in_float32():
                 embeddings = self.embed(positions)
-                found = self.next_token_logits(embeddings, positions)
+                split = self.next_token_logits(embeddings, positions)
                 whole = self.logits_at(self.hidden_states(embeddings), positions)
         except (AttributeError, IndexError, TypeError, ValueError):  # a decoder with other parts
             return False
-        return close(whole, found, tolerance=1e-4)
+        return close(whole, split, tolerance=1e-4)
 
     def require(self, capability: Capability, who: str) -> None:
         """Raise a BenchmarkError if the model lacks what a method or a protocol needs.

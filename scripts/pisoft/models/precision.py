@@ -57,15 +57,15 @@ def close(first: torch.Tensor, second: torch.Tensor, tolerance: float) -> bool:
 
 
 def float32_head(head: torch.nn.Module | None) -> None:
-    """Let an output head with 16-bit weights give float32 logits, from now on.
+    """Make an output head with 16-bit weights return float32 logits.
 
-    Products of 16-bit numbers are exact in float32, and so are sums but for float32's own rounding;
-    rounding logits to half precision would move predictions more than most perturbations do. Heads
-    other than a linear layer, quantised ones for example, stay as they are.
+    Products of 16-bit numbers are exact in float32; only their sums are rounded. Rounding logits to
+    half precision would move predictions more than most perturbations do. Heads other than a linear
+    layer, for example quantised ones, are not changed.
     """
     if isinstance(head, torch.nn.Linear) and type(head).forward is torch.nn.Linear.forward:
-        own: Any = head
-        own.forward = partial(_linear, head)
+        patched: Any = head
+        patched.forward = partial(_linear, head)
 
 
 def _linear(head: torch.nn.Linear, inputs: torch.Tensor) -> torch.Tensor:
@@ -97,10 +97,10 @@ class _LinearInSingle(torch.autograd.Function):
         """Return the gradient (…, d) of the inputs from that of the outputs, (…, V)."""
         (weight,), (gradient,) = ctx.saved_tensors, gradients
         chunks = _chunks(weight)
-        parts = gradient.split([len(part) for part in chunks], dim=-1)
+        parts = gradient.split([len(chunk) for chunk in chunks], dim=-1)
         total = gradient.new_zeros((*gradient.shape[:-1], weight.shape[1]))
-        for own, part in zip(parts, chunks, strict=True):
-            total += own @ part.float()
+        for part, chunk in zip(parts, chunks, strict=True):
+            total += part @ chunk.float()
         return total.to(ctx.kind), None, None
 
 

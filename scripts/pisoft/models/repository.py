@@ -112,32 +112,32 @@ def commit_of(model: LoadedModel, source: Path) -> str | None:
 
 
 def model_files(model: LoadedModel, folder: Path | None, weights: bool = False) -> Path:
-    """Return the folder that a model is loaded from; one of the hub is downloaded if need be.
+    """Return the folder that a model is loaded from, after downloading it from the hub if needed.
 
     Args:
         model: which model.
-        folder: where a local or trained model lies; None means the hub.
+        folder: of a local or trained model; None means the hub.
         weights: whether weights are also loaded.
 
     Raises:
-        BenchmarkError: there is no such folder, the hub does not give it, or there are no weights
-            as safetensors.
+        BenchmarkError: the folder does not exist, the download fails, or there are no weights as
+            safetensors.
     """
     if folder is None:
         repository, revision = str(model.repository), str(model.revision)
         try:
-            found = download(repository, revision, weights)
+            location = download(repository, revision, weights)
         except Exception as error:  # the libraries below raise dozens of classes
             advice = hub_advice(error, repository, revision, "models")
             raise BenchmarkError(f"model '{model.name}': {advice}") from error
-        names = files_of_model(repository, found)
+        names = files_of_model(repository, location)
     elif folder.is_dir():
-        found, names = folder, [path.name for path in folder.iterdir()]
+        location, names = folder, [path.name for path in folder.iterdir()]
     else:
         raise BenchmarkError(f"model '{model.name}': no such folder: {folder}")
     if weights:
-        check_weights(names, f"model '{model.name}': {_origin(model, found)}")
-    return found
+        check_weights(names, f"model '{model.name}': {_origin(model, location)}")
+    return location
 
 
 def _origin(model: LoadedModel, folder: Path) -> str:
@@ -147,7 +147,7 @@ def _origin(model: LoadedModel, folder: Path) -> str:
 def check_loaded(report: Mapping[str, Any], name: str, unused: Sequence[str] = ()) -> None:
     """Check that a checkpoint held exactly the weights of its model.
 
-    transformers draws weights that are missing or of another shape at random, and drops others.
+    transformers initialises missing and mismatched weights at random, and ignores unexpected ones.
 
     Args:
         report: what `from_pretrained(…, output_loading_info=True)` returns beside the model.
@@ -155,11 +155,11 @@ def check_loaded(report: Mapping[str, Any], name: str, unused: Sequence[str] = (
         unused: as for :func:`pretrained_network`.
 
     Raises:
-        BenchmarkError: it did not, with the first weights.
+        BenchmarkError: weights are missing, mismatched or unexpected; the first ones are named.
     """
     mismatched = [
-        f"{key} {tuple(found)} for {tuple(wanted)}"
-        for key, found, wanted in report["mismatched_keys"]
+        f"{key} {tuple(stored)} for {tuple(expected)}"
+        for key, stored, expected in report["mismatched_keys"]
     ]
     unexpected = [
         key for key in report["unexpected_keys"] if not any(part in key for part in unused)

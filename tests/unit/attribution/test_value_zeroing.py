@@ -7,7 +7,7 @@ from helpers import eager_reference
 from helpers.attributions import attribute, build
 from helpers.random_models import EAGER, VOCABULARY, samples, twins
 from pisoft.errors import BenchmarkError
-from pisoft.models.layers import CLOSED_FORM, OWN_FORWARD, layer_form
+from pisoft.models.layers import CLOSED_FORM, LAYER_FORWARD, layer_form
 from pisoft.models.model import ExplainedSample
 
 RAW = {"threshold": 0, "normalise_layers": False, "final_norm": False}
@@ -38,7 +38,7 @@ def test_layers_of_another_form_run_their_own_forward(options):
     assert layer_form(model) is CLOSED_FORM
     for layer in model.decoder.layers:
         layer.register_forward_hook(lambda _, given, output: output * 1.5 - given[0] / 4)
-    assert layer_form(model) is OWN_FORWARD
+    assert layer_form(model) is LAYER_FORWARD
     (found,) = attribute("value_zeroing", model, samples()[1:2], **options)
     torch.testing.assert_close(found[0], by_zeroing(model, samples()[1], **options), **EAGER)
 
