@@ -48,15 +48,15 @@ def document_of(line: Row, path: str, where: str) -> Path | None:
     """Return the file of the document that holds an annotation's evidence; None without evidence.
 
     Args:
-        line: an annotation as it stands in the file.
+        line: an annotation as read from the file.
         path: the file.
         where: file and line, for messages.
 
     Raises:
         BenchmarkError: a key is missing or wrong, or there is evidence in several documents.
     """
-    found: Annotation = validate(Annotation, line, where)
-    names = sorted({piece.docid for group in found.evidences for piece in group})
+    annotation: Annotation = validate(Annotation, line, where)
+    names = sorted({piece.docid for group in annotation.evidences for piece in group})
     if len(names) > 1:
         raise BenchmarkError(f"{where}: has evidence in several documents: {', '.join(names)}")
     return Path(path).parent / "docs" / names[0] if names else None
@@ -66,24 +66,24 @@ def record_of(line: Row, path: str, where: str) -> Row:
     """Return a record with :data:`COLUMNS`, and its `evidence` as offsets into the last two.
 
     Args:
-        line: an annotation as it stands in the file.
+        line: an annotation as read from the file.
         path: the file.
         where: file and line, for messages.
 
     Returns:
-        `document` is the whole document, `passage` its sentences from the first that holds evidence
-        to the last; tokens are separated by one blank. Both are empty if there is no evidence.
+        `document` is the whole document, `passage` its sentences from the first with evidence to
+        the last. Tokens are separated by one space. Both are empty without evidence.
 
     Raises:
         BenchmarkError: a key is missing or wrong, evidence lies outside its document or in several,
             or the document cannot be read.
     """
     document = document_of(line, path, where)
-    found = Annotation.model_validate(line)
-    pieces = (piece for group in found.evidences for piece in group)
+    annotation = Annotation.model_validate(line)
+    pieces = (piece for group in annotation.evidences for piece in group)
     ranges = sorted({(piece.start_token, piece.end_token) for piece in pieces})
     return {
-        **{name: getattr(found, name) for name in COLUMNS[:3]},
+        **{name: getattr(annotation, name) for name in COLUMNS[:3]},
         **_texts(_sentences(document, where) if document else [], ranges, f"{where}: {document}"),
     }
 

@@ -33,9 +33,9 @@ BROKEN_OFF = ("RemoteProtocolError", "ReadError")
 
 
 def resolve_commit(repository: str, revision: str, kind: str) -> str:
-    """Return the commit that a revision is now; a commit is itself, without asking the hub.
+    """Return the current commit of a revision; a commit is returned without asking the hub.
 
-    With `HF_HUB_OFFLINE=1` it is the one that the local cache knows.
+    With `HF_HUB_OFFLINE=1` the commit comes from the local cache.
 
     Args:
         repository: hub repository, `owner/name`.
@@ -43,8 +43,8 @@ def resolve_commit(repository: str, revision: str, kind: str) -> str:
         kind: "models" or "datasets".
 
     Raises:
-        BenchmarkError: no such repository or revision, it is closed to the user, the hub cannot be
-            reached, or a model has no safetensors.
+        BenchmarkError: the repository or revision does not exist or is closed to the user, the hub
+            cannot be reached, or a model has no safetensors.
     """
     if COMMIT.fullmatch(revision):
         return revision
@@ -57,8 +57,8 @@ def resolve_commit(repository: str, revision: str, kind: str) -> str:
         commit = hub.resolve_revision(repository, repo_type=repo_type, revision=revision).resolved
         if is_offline_mode():
             return commit
-        found = hub.repo_info(repository, repo_type=repo_type, revision=commit)
-        if found.gated:  # everyone may read what it is, but not its files
+        info = hub.repo_info(repository, repo_type=repo_type, revision=commit)
+        if info.gated:  # everyone may read what it is, but not its files
             hub.auth_check(repository, repo_type=repo_type)
         files = hub.list_repo_files(repository, repo_type=repo_type, revision=commit)
     except RevisionNotFoundError as error:
@@ -78,12 +78,12 @@ def read_commit(path: Path, repository: str, revision: str) -> str:
     """Return the commit that `resolve_commit` recorded in a file.
 
     Raises:
-        BenchmarkError: it cannot be read, or is of another repository or revision.
+        BenchmarkError: the file cannot be read, or is of another repository or revision.
     """
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-        known, commit = (found["repository"], found["revision"]), found["commit"]
-        if known == (repository, revision) and COMMIT.fullmatch(commit):
+        record = json.loads(path.read_text(encoding="utf-8"))
+        origin, commit = (record["repository"], record["revision"]), record["commit"]
+        if origin == (repository, revision) and COMMIT.fullmatch(commit):
             return str(commit)
     except (OSError, ValueError, LookupError, TypeError) as error:
         raise BenchmarkError(f"{path}: is no record of a commit: {error}") from error
@@ -94,9 +94,10 @@ def read_commit(path: Path, repository: str, revision: str) -> str:
 
 
 def download(repository: str, revision: str, weights: bool) -> Path:
-    """Return the folder of a model in the local cache, once all that is loaded of it is there.
+    """Download the files of a model that are loaded, and return their folder in the local cache.
 
-    What the cache holds of a commit is not asked for again. The folder is named after the commit.
+    Files of a commit that are in the cache are not downloaded again. The folder is named after the
+    commit.
 
     Args:
         repository: hub repository, `owner/name`.
@@ -111,9 +112,9 @@ def download(repository: str, revision: str, weights: bool) -> Path:
 
     if not sys.stderr.isatty():  # a log file is no place for them
         disable_progress_bars()
-    wanted = [*SMALL_FILES, WEIGHTS] if weights else [*SMALL_FILES]
+    patterns = [*SMALL_FILES, WEIGHTS] if weights else [*SMALL_FILES]
     folder = snapshot_download(
-        repository, revision=revision, allow_patterns=wanted, ignore_patterns=[*COPIES]
+        repository, revision=revision, allow_patterns=patterns, ignore_patterns=[*COPIES]
     )
     return Path(folder)
 
@@ -130,14 +131,14 @@ def files_of_model(repository: str, folder: Path) -> list[str]:
 
 
 def check_weights(files: Iterable[str], where: str) -> None:
-    """Check that a model has weights that hold nothing but numbers.
+    """Check that a model has weights as safetensors, which cannot run code when read.
 
     Args:
         files: names of its files.
-        where: that it is from, for the message.
+        where: its origin, for the message.
 
     Raises:
-        BenchmarkError: it has none, or pickled ones alone, or an adapter of another model.
+        BenchmarkError: the model has no weights, pickled ones only, or an adapter.
     """
     names = sorted(files)
     if ADAPTER in names:
@@ -151,26 +152,26 @@ def check_weights(files: Iterable[str], where: str) -> None:
             "run code when they are read and are never loaded; choose a repository or a revision "
             "with safetensors"
         )
-    found = ", ".join(names) or "nothing"
-    raise BenchmarkError(f"{where} has no weights as safetensors; it holds {found}")
+    listing = ", ".join(names) or "nothing"
+    raise BenchmarkError(f"{where} has no weights as safetensors; it holds {listing}")
 
 
 def hub_advice(error: BaseException, repository: str, revision: str, kind: str) -> str:
-    """Say why a hub repository cannot be read and what to do about it, in one sentence.
+    """Explain in one sentence why a hub repository cannot be read and how to fix it.
 
     Args:
         error: what the hub's client libraries raised; its causes are searched too.
         repository: hub repository, `owner/name`.
-        revision: branch, tag or commit that was asked for.
+        revision: the requested branch, tag or commit.
         kind: "models" or "datasets".
     """
     chain = list(_causes(error))
     names = {base.__name__ for cause in chain for base in type(cause).__mro__}
     statuses = {status for cause in chain if (status := _http_status(cause)) is not None}
-    said = " ".join(map(str, chain))
+    messages = " ".join(map(str, chain))
     site = os.environ.get("HF_ENDPOINT", "https://huggingface.co")
     page = f"{site}/{'datasets/' if kind == 'datasets' else ''}{repository}"
-    if "GatedRepoError" in names or 403 in statuses or "gated dataset" in said:
+    if "GatedRepoError" in names or 403 in statuses or "gated dataset" in messages:
         closed = "gated or closed to the account of your token" if _has_token() else "gated"
         return (
             f"'{repository}' is {closed}: ask for access at {page}, "
@@ -190,7 +191,7 @@ def hub_advice(error: BaseException, repository: str, revision: str, kind: str) 
         )
     if statuses:
         return f"the hub answered '{repository}' with HTTP {max(statuses)}: try again later"
-    if names & set(BROKEN_OFF) or "Consistency check failed" in said:
+    if names & set(BROKEN_OFF) or "Consistency check failed" in messages:
         return (
             f"the download of '{repository}' broke off: call the same command again, which keeps "
             "the files that have arrived whole"
@@ -201,7 +202,7 @@ def hub_advice(error: BaseException, repository: str, revision: str, kind: str) 
             "reached: run `make fetch` where there is a network, or set HF_HOME to a cache that "
             "holds it"
         )
-    if "Dataset scripts are no longer supported" in said:
+    if "Dataset scripts are no longer supported" in messages:
         return (
             f"'{repository}' is made by a program of its own, which is never run: choose a "
             "repository or a revision of data files, such as `refs/convert/parquet`"

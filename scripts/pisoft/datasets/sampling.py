@@ -114,8 +114,8 @@ def _sort_key(row: Row, seed: int) -> tuple[bytes, str]:
 
 def _report_shortage(turns: Sequence[Row], count: int) -> None:
     sizes = Counter(row["label"] for row in turns)
-    wanted = count // len(sizes)
+    per_label = count // len(sizes)
     for label, size in sizes.items():
-        if size < wanted:
+        if size < per_label:
             what = f"label '{label}'" if label is not None else "the dataset"
-            logger.warning("%s has %d records, fewer than %d of %d", what, size, wanted, count)
+            logger.warning("%s has %d records, fewer than %d of %d", what, size, per_label, count)

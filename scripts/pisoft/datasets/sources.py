@@ -160,8 +160,8 @@ def _from_file(path: str, source: FileDataset) -> Source:
             with_evidence(record, source.rationale, f"{path}: record {number}")
             for number, record in enumerate(records, start=1)
         ]
-    known = source.format == "eraser" or source.rationale is not None
-    evidence = [record["evidence"] for record in records] if known else None
+    has_evidence = source.format == "eraser" or source.rationale is not None
+    evidence = [record["evidence"] for record in records] if has_evidence else None
     return Source(path, columns, records, evidence)
 
 
