@@ -27,7 +27,7 @@ logger = logging.getLogger(__name__)
 
 
 def main(arguments: argparse.Namespace) -> None:
-    """Hold the scores of a model and a part of a dataset against prompts and answers."""
+    """Check the scores of a model and a part of a dataset against prompts and answers."""
     settings = ImportJob.model_validate_json(arguments.settings)
     files = arguments.files
     (prompts_file,), (generations_file,) = files["prompts"], files["generations"]
@@ -42,10 +42,11 @@ def main(arguments: argparse.Namespace) -> None:
     whole = read_table(whole_file, "prompts", ["sample_id"])["sample_id"]
     others = set(whole.to_pylist()) - {prompt["sample_id"] for prompt in prompts}
     given = given.filter(pc.invert(pc.is_in(given["sample_id"], pa.array(others, pa.string()))))
-    if found := problems(given, pa.Table.from_pylist(rows, SCHEMAS["to_score"])):
-        more = f"; {len(found) - 1} more: `make check-scores CONFIG=…`" if len(found) > 1 else ""
+    if mistakes := problems(given, pa.Table.from_pylist(rows, SCHEMAS["to_score"])):
+        count = len(mistakes) - 1
+        more = f"; {count} more: `make check-scores CONFIG=…`" if count else ""
         where = f"{scores_file}: {settings.model} on {settings.dataset}"
-        raise BenchmarkError(f"{where}: {found[0]}{more}")
+        raise BenchmarkError(f"{where}: {mistakes[0]}{more}")
     for line in warnings(given):
         logger.warning("%s: %s", scores_file, line)
     scores = attribution_rows(given, generations)

@@ -39,17 +39,17 @@ def load_method(name: str) -> type[AttributionMethod]:
             f"unknown attribution method '{name}'" + did_you_mean(name, available_methods())
         )
     module = import_module(f"{__name__}.{name}")
-    found = [
+    methods = [
         member
         for _, member in inspect.getmembers(module, inspect.isclass)
         if issubclass(member, AttributionMethod) and member.__module__ == module.__name__
     ]
-    if len(found) != 1:
+    if len(methods) != 1:
         raise BenchmarkError(
             f"{module.__file__}: must define exactly one subclass of AttributionMethod, "
-            f"found {[member.__name__ for member in found]}"
+            f"found {[member.__name__ for member in methods]}"
         )
-    return found[0]
+    return methods[0]
 
 
 def method_without_models(

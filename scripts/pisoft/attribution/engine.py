@@ -157,9 +157,9 @@ def _attribute_samples(
 def _attribute_alone(
     method: AttributionMethod, model: LanguageModel, sample: ExplainedSample
 ) -> dict[str, list[Row]]:
-    """Return the rows of a sample that ran out of memory alone, with layers checkpointed.
+    """Return the rows of a sample that ran out of memory alone, using checkpointed layers.
 
-    The method reads one sequence at a time, even of those that share a prefix and are short.
+    The method reads one sequence at a time, even short ones that share a prefix.
     """
     name = f"method '{method.name}', model '{model.name}': sample {sample.sample_id}"
     context = method.context
@@ -171,8 +171,8 @@ def _attribute_alone(
         method.context = context
     if rows is None:
         warn_too_long(name, _tokens_read(sample))
-        known = {"sample_id": sample.sample_id, "status": TOO_LONG_FOR_MEMORY}
-        return {sample.sample_id: [_failed_row(known, step) for step in sample.steps]}
+        failed = {"sample_id": sample.sample_id, "status": TOO_LONG_FOR_MEMORY}
+        return {sample.sample_id: [_failed_row(failed, step) for step in sample.steps]}
     logger.info("%s fits: sequences one by one, layers computed again in backward passes", name)
     return rows
 

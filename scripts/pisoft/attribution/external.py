@@ -72,10 +72,10 @@ def rows_to_score(
 
 
 def read_scores(path: Path, model: str, dataset: str) -> pa.Table:
-    """Return the rows of a file of scores that are of a model and a dataset, as they stand there.
+    """Return the rows of one model and dataset from a file of scores.
 
-    Columns have the types of contract `to_score`, but scores are float64. Columns that it does not
-    have are left out.
+    Columns have the types of contract `to_score`, except that scores are float64. Other columns are
+    dropped.
 
     Raises:
         BenchmarkError: missing or unreadable file, a missing column or one of another type, or no
@@ -90,64 +90,64 @@ def read_scores(path: Path, model: str, dataset: str) -> pa.Table:
         raise BenchmarkError(f"{path}: no such file; {EXPORT}") from error
     except (pa.ArrowInvalid, OSError) as error:
         raise BenchmarkError(f"{path}: is not a readable Parquet file ({error})") from error
-    for place, name in enumerate(NEEDED):
+    for index, name in enumerate(NEEDED):
         field = IN_FULL if name == "scores" else SCHEMAS["to_score"].field(name)
         try:
-            table = table.set_column(place, field, table.column(name).cast(field.type))
+            table = table.set_column(index, field, table.column(name).cast(field.type))
         except pa.ArrowException as error:
             raise BenchmarkError(
                 f"{path}: column '{name}' is {table.schema.field(name).type}, expected "
                 f"{field.type} ({error})"
             ) from error
     of_cell = pc.and_(pc.equal(table["model"], model), pc.equal(table["dataset"], dataset))
-    found = table.filter(of_cell)
-    if not found.num_rows:
+    rows = table.filter(of_cell)
+    if not rows.num_rows:
         cells = zip(table["model"].to_pylist(), table["dataset"].to_pylist(), strict=True)
-        others = ", ".join(f"{model} on {dataset}" for model, dataset in dict.fromkeys(cells))
+        available = ", ".join(f"{model} on {dataset}" for model, dataset in dict.fromkeys(cells))
         raise BenchmarkError(
             f"{path}: has no row of model '{model}' on dataset '{dataset}'; it has rows of: "
-            f"{others or 'none'}"
+            f"{available or 'none'}"
         )
-    return found
+    return rows
 
 
 def problems(given: pa.Table, explained: pa.Table) -> list[str]:
-    """Return what is wrong with scores of a model and a dataset, one line for each kind of problem.
+    """Return the problems of scores of one model and dataset, one line for each kind.
 
     Args:
         given: see :func:`read_scores`.
         explained: rows of contract `to_score`, of the same model and dataset.
 
     Returns:
-        How often each kind occurs and where it does first; nothing if every row that is to be
-        scored is there once, with the same tokens and as many finite scores that float32 holds.
+        The count and the first occurrence of each kind. Empty if every row to be scored occurs
+        once, with the same tokens and one finite score per token that float32 can hold.
     """
-    wanted = {key: place for place, key in enumerate(_keys(explained))}
-    samples = dict.fromkeys(sample for sample, _ in wanted)
-    found: dict[str, list[str]] = defaultdict(list)
+    explained_rows = {key: row for row, key in enumerate(_keys(explained))}
+    samples = dict.fromkeys(sample for sample, _ in explained_rows)
+    where_by_kind: dict[str, list[str]] = defaultdict(list)
     seen = set()
-    for place, key in enumerate(_keys(given)):
+    for row, key in enumerate(_keys(given)):
         where = f"sample '{key[0]}', step {key[1]}"
         if key[0] not in samples:
-            found["unknown samples"].append(where)
-        elif key not in wanted:
-            found["unknown steps"].append(where)
+            where_by_kind["unknown samples"].append(where)
+        elif key not in explained_rows:
+            where_by_kind["unknown steps"].append(where)
         elif key in seen:
-            found["duplicate rows"].append(where)
+            where_by_kind["duplicate rows"].append(where)
         else:
             seen.add(key)
-            for kind, detail in _of_row(given, place, explained, wanted[key]):
-                found[kind].append(f"{where}: {detail}")
-    lines = _lines(found, "rows", given.num_rows)
+            for kind, detail in _of_row(given, row, explained, explained_rows[key]):
+                where_by_kind[kind].append(f"{where}: {detail}")
+    lines = _lines(where_by_kind, "rows", given.num_rows)
     scored = {sample for sample, _ in seen}
     absent = [f"sample '{sample}'" for sample in samples if sample not in scored]
     lines += _lines({"missing samples": absent}, "samples", len(samples))
     unseen = [
         f"sample '{sample}', step {step}"
-        for sample, step in wanted
+        for sample, step in explained_rows
         if sample in scored and (sample, step) not in seen
     ]
-    return lines + _lines({"missing steps": unseen}, "steps", len(wanted))
+    return lines + _lines({"missing steps": unseen}, "steps", len(explained_rows))
 
 
 def warnings(given: pa.Table) -> list[str]:
@@ -194,51 +194,53 @@ def _keys(table: pa.Table) -> list[tuple[str, int]]:
     return list(zip(table["sample_id"].to_pylist(), table["step"].to_pylist(), strict=True))
 
 
-def _of_row(given: pa.Table, row: int, explained: pa.Table, wanted: int) -> list[tuple[str, str]]:
-    """Return kind and detail of what is wrong with one row."""
-    found = []
+def _of_row(
+    given: pa.Table, row: int, explained: pa.Table, explained_row: int
+) -> list[tuple[str, str]]:
+    """Return the kind and the detail of each problem of one row."""
+    mistakes = []
     for name in EXPLAINED:
-        own, expected = given[name][row], explained[name][wanted]
-        if own != expected:
-            texts = explained["token_texts"][wanted].as_py() if name == "input_ids" else []
-            found.append((f"wrong {name}", _difference(own.as_py(), expected.as_py(), texts)))
-    scores, tokens = given["scores"][row].values, len(explained["input_ids"][wanted])
+        value, expected = given[name][row], explained[name][explained_row]
+        if value != expected:
+            texts = explained["token_texts"][explained_row].as_py() if name == "input_ids" else []
+            mistakes.append((f"wrong {name}", _difference(value.as_py(), expected.as_py(), texts)))
+    scores, tokens = given["scores"][row].values, len(explained["input_ids"][explained_row])
     if scores is None:
-        found.append(("no scores", "the column 'scores' is null"))
+        mistakes.append(("no scores", "the column 'scores' is null"))
     elif len(scores) != tokens:
-        found.append(("wrong number of scores", f"{len(scores)} for {tokens} prompt tokens"))
+        mistakes.append(("wrong number of scores", f"{len(scores)} for {tokens} prompt tokens"))
     else:
         values = scores.to_numpy(zero_copy_only=False)  # a null is NaN
-        for place in np.flatnonzero(~np.isfinite(values))[:1]:
-            where = f"{values[place]} at place {place}, counted from 0"
-            found.append(("scores that are not finite", where))
-            return found
+        for index in np.flatnonzero(~np.isfinite(values))[:1]:
+            where = f"{values[index]} at place {index}, counted from 0"
+            mistakes.append(("scores that are not finite", where))
+            return mistakes
         with np.errstate(over="ignore"):
             losses = np.abs(values.astype(np.float32) - values)
             noticeable = LARGEST_LOSS * np.ptp(values)
         if np.isinf(losses).any() or 0 < noticeable < losses.max():
-            place = losses.argmax()
+            index = losses.argmax()
             detail = (
-                f"{values[place]} at place {place}, counted from 0, of scores from {values.min()} "
+                f"{values[index]} at place {index}, counted from 0, of scores from {values.min()} "
                 f"to {values.max()}; shift or scale them"
             )
-            found.append(("scores that float32 does not hold", detail))
-    return found
+            mistakes.append(("scores that float32 does not hold", detail))
+    return mistakes
 
 
-def _difference(own: Any, expected: Any, texts: Sequence[str]) -> str:
-    """Return the first difference between token ids, or between lists of them, in words."""
-    if not isinstance(expected, list) or own is None:
-        return f"{own}, expected {expected}"
-    pairs = enumerate(itertools.zip_longest(own, expected, fillvalue="nothing"))
-    place, (mine, right) = next((place, pair) for place, pair in pairs if pair[0] != pair[1])
-    said = f" ({texts[place]!r})" if place < len(texts) else ""
-    return f"place {place}, counted from 0, is {mine}, expected {right}{said}"
+def _difference(value: Any, expected: Any, texts: Sequence[str]) -> str:
+    """Describe the first difference between two values, or between two lists of them."""
+    if not isinstance(expected, list) or value is None:
+        return f"{value}, expected {expected}"
+    pairs = enumerate(itertools.zip_longest(value, expected, fillvalue="nothing"))
+    index, (element, required) = next((index, pair) for index, pair in pairs if pair[0] != pair[1])
+    text = f" ({texts[index]!r})" if index < len(texts) else ""
+    return f"place {index}, counted from 0, is {element}, expected {required}{text}"
 
 
-def _lines(found: dict[str, list[str]], unit: str, count: int) -> list[str]:
+def _lines(where_by_kind: dict[str, list[str]], unit: str, count: int) -> list[str]:
     return [
         f"{kind}: {len(places)} of {count} {unit}, the first: {places[0]}"
-        for kind, places in found.items()
+        for kind, places in where_by_kind.items()
         if places
     ]

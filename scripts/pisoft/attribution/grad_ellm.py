@@ -89,10 +89,10 @@ class GradEllm(AttributionMethod):
 
     def _layers(self, model: LanguageModel) -> range:
         """Return the indices of the layers that are summed."""
-        wanted = self.options.layers
-        if wanted is not None and self.options.clip_layers:
-            wanted = min(wanted, model.layers)
-        return self.last_layers(model, wanted)
+        count = self.options.layers
+        if count is not None and self.options.clip_layers:
+            count = min(count, model.layers)
+        return self.last_layers(model, count)
 
     def attribute(self, model: LanguageModel, batch: Batch) -> list[torch.Tensor]:
         """Return raw scores, one tensor (steps, prompt tokens) per sample."""

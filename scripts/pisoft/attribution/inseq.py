@@ -207,7 +207,7 @@ class InseqMethod(AttributionMethod):
                 )
             except Exception as error:  # of Inseq, Captum or transformers, undocumented
                 raise BenchmarkError(
-                    f"{self._where} cannot be prepared for model '{model.name}': {_said(error)}"
+                    f"{self._where} cannot be prepared for model '{model.name}': {_summary(error)}"
                 ) from error
 
     def _step_scores(
@@ -232,7 +232,7 @@ class InseqMethod(AttributionMethod):
         except Exception as error:  # whatever a value in `arguments` leads to
             if is_out_of_memory(error):  # the engine knows what to do
                 raise
-            raise BenchmarkError(f"{where}: Inseq fails: {_said(error)}") from error
+            raise BenchmarkError(f"{where}: Inseq fails: {_summary(error)}") from error
         scores = self._token_scores(inseq, output)
         read = [[token.id for token in row] for row in (output.prefix[0], output.target[0])]
         if read != [ids, [target]] or len(scores) != len(ids):
@@ -337,6 +337,6 @@ def _seeded(generator: np.random.Generator, device: torch.device) -> Iterator[No
             np.random.set_state(states[1])
 
 
-def _said(error: Exception) -> str:
-    """Return an exception's class and first line."""
+def _summary(error: Exception) -> str:
+    """Return an exception's class and the first line of its message."""
     return f"{type(error).__name__}: {first_line(error)}"

@@ -49,10 +49,10 @@ class GradEllmAttribution(InternalsAttributionRegistry):
         super().__init__(attribution_model)
 
     def get_attribution_args(self, **kwargs: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Return what concerns Grad-ELLM of the arguments to `attribute`, and the others."""
-        known = load_method(self.method_name).Options.model_fields
-        ours = {name: value for name, value in kwargs.items() if name in known}
-        return ours, {name: value for name, value in kwargs.items() if name not in known}
+        """Split the arguments of `attribute` into the options of Grad-ELLM and the others."""
+        fields = load_method(self.method_name).Options.model_fields
+        ours = {name: value for name, value in kwargs.items() if name in fields}
+        return ours, {name: value for name, value in kwargs.items() if name not in fields}
 
     def prepare_and_attribute(
         self, sources: Sequence[str], targets: Sequence[str], **arguments: Any
