@@ -10,6 +10,8 @@ from pisoft.config.base import MOST_RECORDS, Label, Name, Repository, Revision, 
 
 ADAPTER = "adapter_config.json"  # which transformers would apply to the weights beside it
 MOST_LAYERS = 1000  # no model has more
+MOST_WIDTH = 100_000  # likewise
+MOST_STEPS = 1_000_000  # of a training; a day on a GPU
 
 Parameters = Annotated[
     float | None,
@@ -60,13 +62,13 @@ class TrainedModel(Strict):
     kind: Literal["trained"]
     architecture: Literal["llama", "mistral"] = Field(description="Model class and chat template.")
     datasets: tuple[Name, ...] = Field(min_length=1, description="Embedded datasets to train on.")
-    hidden_size: int = Field(96, gt=0, description="Width of the residual stream.")
+    hidden_size: int = Field(96, gt=0, le=MOST_WIDTH, description="Width of the residual stream.")
     layers: int = Field(4, gt=0, le=MOST_LAYERS, description="Decoder layers.")
     heads: int = Field(4, gt=0, description="Query heads.")
     key_value_heads: int = Field(2, gt=0, description="Key/value heads (grouped-query attention).")
     vocabulary_size: int = Field(1200, gt=0, description="Entries of the trained tokenizer.")
     context: int = Field(256, gt=0, description="Longest sequence, tokens.")
-    steps: int = Field(600, gt=0)
+    steps: int = Field(600, gt=0, le=MOST_STEPS)
     """Most optimiser steps; training stops early once the task is solved."""
     batch_size: int = Field(32, gt=0, description="Dialogues per optimiser step.")
     learning_rate: float = Field(3e-3, gt=0, description="Peak learning rate.")
