@@ -15,6 +15,12 @@ FLOOR = 1e-6
 DRAWN = ("distances", "total_variations", "log_probability_changes")
 
 
+def record(sample_id, status="ok", cluster=None):
+    """Return a row of `datasets` of which only the status and the cluster are read."""
+    unread = {"fields": {}, **dict.fromkeys(("label", "answer", "evidence", "counterfactuals"))}
+    return {**unread, "sample_id": sample_id, "cluster": cluster, "status": status}
+
+
 def prompt(sample_id, texts, evidence=None, status="ok"):
     """Return a row of `prompts` whose content tokens have these texts."""
     every = [*BEFORE, *texts, *AFTER]

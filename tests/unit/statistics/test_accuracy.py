@@ -5,6 +5,7 @@ import math
 import pytest
 from scipy.special import stdtrit
 
+from helpers import explained_rows
 from helpers.script_runs import summarise
 from pisoft.config.jobs.summaries import RunJob
 from pisoft.errors import BenchmarkError
@@ -17,35 +18,19 @@ RECORDS = ("ok", "too_many_words", "empty_record", "too_many_words")
 
 def write_answers(folder, rows, dataset="sst2"):
     """Write both files for rows of (id, status, tokens, truncated, correct, greedy, margins)."""
-    kinds = ("prompts", "generations")
-    prompts, generations = (folder / kind / "llama" / f"{dataset}.parquet" for kind in kinds)
-    record = {"fields": {}, "label": None, "answer": None, "evidence": None, "cluster": None}
-    record["counterfactuals"] = None
-    records = [record | {"sample_id": str(i), "status": status} for i, status in enumerate(RECORDS)]
+    records = [explained_rows.record(str(k), status=status) for k, status in enumerate(RECORDS)]
     write_rows(folder / f"{dataset}.parquet", "datasets", records, {})
-    asked = {
-        "counterfactuals": None,
-        "evidence_mask": None,
-        "prompt_text": "",
-        "label": None,
-        "label_words": [],
-    }
-    answered = {"output_text": "", "output_token_texts": [], "runner_up_ids": []}
-    answered["counterfactual_labels"] = None
-    answered |= dict.fromkeys(("predicted_label", "label", "greedy_token_id", "greedy_token_text"))
-    written = {prompts: [], generations: []}
+    prompts, generations = [], []
     for name, status, n, cut, correct, greedy, *margins in rows:
-        masks = dict.fromkeys(("content_mask", "user_mask", "bos_mask"), [True] * n)
-        tokens = {"input_ids": [1] * n, "token_texts": ["x"] * n, "label_token_ids": []}
-        both = {"sample_id": name, "status": status}
-        written[prompts].append(asked | both | masks | tokens | {"truncated": cut})
-        steps = list(range(len(margins))) or [0]
-        facts = {"output_ids": [1, 2], "correct": correct, "greedy_is_label": greedy}
-        facts |= {"steps": steps, "target_ids": [1, 2][: len(steps)], "margins": margins}
-        written[generations].append(answered | both | facts)
-    for kind, path in zip(kinds, written, strict=True):
-        write_rows(path, kind, written[path], {})
-    return prompts, generations
+        asked = explained_rows.prompt(name, ["x"] * n, status=status)
+        prompts.append(asked | {"truncated": cut})
+        answer = explained_rows.answer(name, steps=range(len(margins) or 1), status=status)
+        facts = {"margins": margins, "correct": correct, "greedy_is_label": greedy}
+        generations.append(answer | facts)
+    return [
+        explained_rows.write(folder, kind, made, "llama", dataset=dataset)
+        for kind, made in (("prompts", prompts), ("generations", generations))
+    ]
 
 
 def test_accuracy_is_over_ok_samples(tmp_path):
@@ -66,8 +51,8 @@ def test_accuracy_is_over_ok_samples(tmp_path):
         "greedy_is_label": pytest.approx(2 / 3),
         "mean_margin": 1.5,
         "truncated": 2,
-        "mean_prompt_tokens": 30,
-        "mean_output_tokens": 2,
+        "mean_prompt_tokens": 3 + 30,
+        "mean_output_tokens": pytest.approx(4 / 3),
     }
     assert rows.loc["mean_margin", ["value", "n"]].tolist() == [1.5, 2], "c has no runner-up"
     rows = rows.drop("mean_margin")
@@ -94,8 +79,7 @@ def wilson(share, n, z=1.959963984540054):
 
 @pytest.mark.parametrize(("status", "n"), [("ok", 1), ("empty_record", 0)])
 def test_open_generation_and_failed_samples_have_no_accuracy(tmp_path, status, n):
-    files = write_answers(tmp_path, [("a", status, 10, False, None, None)])
-    rows = by_metric(files)
+    rows = by_metric(write_answers(tmp_path, [("a", status, 10, False, None, None)]))
     assert rows["value"].isna()[["accuracy", "greedy_is_label"]].all()
     assert rows["value"].isna()["mean_prompt_tokens"] == (n == 0)
     assert rows.loc["truncated", ["value", "n", "n_failed"]].tolist() == [0, n, 1 - n]
@@ -130,29 +114,22 @@ def test_prompts_and_generations_of_different_samples_are_an_error(tmp_path):
     _, generations = write_answers(tmp_path / "two", [("b", "ok", 1, False, None, None)])
     with pytest.raises(BenchmarkError, match=r"sst2\.parquet: sample 'b': is not in .*prompts"):
         by_metric((prompts, generations))
-    _, other = write_answers(tmp_path / "one", [("a", "ok", 1, False, None, None)], "imdb")
-    with pytest.raises(BenchmarkError, match=r"imdb\.parquet: is of another cell than .*sst2"):
-        by_metric((prompts, other))
 
 
 def test_the_script_summarises_accuracy_and_refuses_files_that_do_not_match(tmp_path):
-    names = ("sst2", "imdb")
-    answers = [("a", "ok", 3, False, True, True)]
-    prompts, generations = zip(
-        *(write_answers(tmp_path, answers, name) for name in names), strict=True
-    )
+    names, answers = ("sst2", "imdb"), [("a", "ok", 3, False, True, True)]
+    written = [write_answers(tmp_path, answers, name) for name in names]
+    prompts, generations = zip(*written, strict=True)
     output = tmp_path / "accuracy.parquet"
 
-    def summarise_accuracy(given):
-        files = {"prompts": prompts, "generations": given}
+    def summarise_accuracy(generations):
+        files = {"prompts": prompts, "generations": generations}
         files["datasets"] = [tmp_path / f"{name}.parquet" for name in names]
         summarise("accuracy", {"run": "demo"}, files, {"accuracy": output})
 
     summarise_accuracy(generations)
     assert {row["dataset"] for row in read_rows(output, "accuracy")} == set(names)
-    for wrong, message in (
-        (generations[::-1], "is of another cell than"),
-        (generations[1:], r"^--files: 1 of kind 'generations' for 2 of 'prompts'"),
-    ):
-        with pytest.raises(BenchmarkError, match=message):
-            summarise_accuracy(wrong)
+    with pytest.raises(BenchmarkError, match=r"imdb\.parquet: is of another cell than .*sst2"):
+        summarise_accuracy(generations[::-1])
+    with pytest.raises(BenchmarkError, match=r"^--files: 1 of kind 'generations' for 2 of "):
+        summarise_accuracy(generations[1:])
