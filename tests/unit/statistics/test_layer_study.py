@@ -47,18 +47,15 @@ def numbers_of(rows, metric=NS, weights="loosened"):
 
 
 def test_a_sample_s_part_depends_on_seed_dataset_and_sample():
-    ids = [f"s{k}" for k in range(400)]
-    reference = [part_of(1, "sst2", name, 0.25) for name in ids]
-    assert reference == [part_of(1, "sst2", name, 0.25) for name in ids]
-    assert set(reference) == {"development", "rest"}
-    for other in ((2, "sst2"), (1, "imdb")):
-        assert [part_of(*other, name, 0.25) for name in ids] != reference
-
-
-def test_the_development_part_has_its_share_on_average():
-    parts = [part_of(1, "sst2", f"s{k}", 0.25) for k in range(4000)]
+    first, again, seed, dataset = (
+        [part_of(*key, f"s{k}", 0.25) for k in range(4000)]
+        for key in ((1, "sst2"), (1, "sst2"), (2, "sst2"), (1, "imdb"))
+    )
+    assert first == again
+    assert first not in (seed, dataset)
+    assert set(first) == {"development", "rest"}
     spread = math.sqrt(0.25 * 0.75 / 4000)
-    assert parts.count("development") / 4000 == pytest.approx(0.25, abs=4 * spread)
+    assert first.count("development") / 4000 == pytest.approx(0.25, abs=4 * spread)
 
 
 def test_samples_of_a_cluster_lie_in_one_part():
@@ -105,6 +102,9 @@ def test_a_fixed_depth_that_is_no_candidate_is_never_selected():
     assert numbers["fixed"]["value"] == pytest.approx(0.9)
     assert numbers["leaky"]["position"] == 2
     assert ("rest", 4) not in numbers
+    fixed = numbers_of(without_number_of_layers())["fixed"]
+    assert pd.isna(fixed["position"])
+    assert fixed["value"] == pytest.approx(0.9)
 
 
 def test_samples_of_a_cluster_count_once_in_the_errors():
@@ -120,12 +120,6 @@ def test_samples_of_a_cluster_count_once_in_the_errors():
     assert table["n"].tolist() == (2 * plain["n"]).tolist()
     columns = ["value", "standard_error", "low", "high"]
     pd.testing.assert_frame_equal(table[columns], plain[columns])
-
-
-def test_all_layers_of_an_unknown_number_are_a_fixed_depth_without_a_number():
-    fixed = numbers_of(without_number_of_layers())["fixed"]
-    assert pd.isna(fixed["position"])
-    assert fixed["value"] == pytest.approx(0.9)
 
 
 def test_a_sample_that_failed_at_one_depth_counts_at_none():
@@ -145,8 +139,7 @@ def test_a_sample_that_failed_at_one_depth_counts_at_none():
 def test_too_small_a_part_has_no_value(part, kept):
     numbers = numbers_of(with_small_part(part, kept))
     assert all(math.isnan(number["value"]) for number in numbers.values())
-    assert pd.isna(numbers["selected"]["position"])
-    assert pd.isna(numbers["leaky"]["position"])
+    assert all(pd.isna(numbers[name]["position"]) for name in ("selected", "leaky"))
 
 
 # Against a plain computation -------------------------------------------------------------------
@@ -160,7 +153,7 @@ FAILED = ("s7", "s20")
 def random_rows():
     """Rows of two weightings with values at random, two samples of which fail at one depth."""
     generator = random.Random(3)
-    made = []
+    rows = []
     for weights, depth in itertools.product(("loosened", "original"), (1, 4, 8)):
         row, _ = study_rows({depth: {"": [0]}}, weights=weights, fixed=8, candidates=(1, 4, 8))
         for name, metric in itertools.product(NAMES, AUC_METRICS):
@@ -168,8 +161,8 @@ def random_rows():
             part = "development" if name in DEVELOPMENT else "rest"
             number = {"value": None, "status": "nonfinite_attribution"}
             number = number if lost else {"value": generator.random()}
-            made.append({**row, "sample_id": name, "metric": metric, "part": part, **number})
-    return made
+            rows.append({**row, "sample_id": name, "metric": metric, "part": part, **number})
+    return rows
 
 
 @pytest.mark.parametrize("metric", AUC_METRICS)
@@ -186,26 +179,21 @@ def test_every_number_equals_a_plain_computation(metric, weights):
     numbers = numbers_of(rows, metric, weights)
 
     def best(part):
-        return max(
-            (1, 4, 8), key=lambda depth: sum(sum(both[name, depth].values()) for name in part)
-        )
+        return max((1, 4, 8), key=lambda depth: sum(sum(both[n, depth].values()) for n in part))
 
-    expected = {  # depth and samples
-        **{("development", depth): (depth, development) for depth in (1, 4, 8)},
-        **{("rest", depth): (depth, rest) for depth in (1, 4, 8)},
-    }
+    expected = {("development", depth): (depth, development) for depth in (1, 4, 8)}
+    expected |= {("rest", depth): (depth, rest) for depth in (1, 4, 8)}
     expected |= {"selected": (best(development), rest), "leaky": (best(whole), whole)}
     expected["fixed"] = (8, rest)
     assert set(numbers) == set(expected)
     for name, (depth, part) in expected.items():
-        of_samples = [both[sample, depth][metric] for sample in part]
-        mean, error = statistics.fmean(of_samples), scipy.stats.sem(of_samples)
+        values = [both[sample, depth][metric] for sample in part]
+        mean, error = statistics.fmean(values), scipy.stats.sem(values)
         width = math.nan if name == "leaky" else error * scipy.stats.t.ppf(0.975, len(part) - 1)
-        made = [numbers[name][of] for of in ("value", "standard_error", "low", "high")]
-        assert made == pytest.approx([mean, error, mean - width, mean + width], nan_ok=True)
         failed = [n for n in lost if part is whole or (n in DEVELOPMENT) == (part is development)]
-        counts = numbers[name]["position"], numbers[name]["n"], numbers[name]["n_failed"]
-        assert counts == (depth, len(part), len(failed))
+        columns = ("value", "standard_error", "low", "high", "position", "n", "n_failed")
+        result = [mean, error, mean - width, mean + width, depth, len(part), len(failed)]
+        assert [numbers[name][c] for c in columns] == pytest.approx(result, nan_ok=True)
 
 
 # From soft files -------------------------------------------------------------------------------
@@ -267,9 +255,7 @@ def test_a_depth_taken_for_all_layers_is_an_error_if_the_model_has_another_numbe
         depths(3)
 
 
-def test_the_selected_depth_is_a_method_of_the_tables_on_the_samples_that_did_not_select_it(
-    tmp_path,
-):
+def test_the_selected_depth_is_a_method_on_the_samples_that_did_not_select_it(tmp_path):
     kinds = ("layer_study", "depths", "soft_samples")
     files = {kind: tmp_path / f"{kind}.parquet" for kind in kinds}
     summarise("layer_study", STUDY, {"soft": write_study(tmp_path)}, files)
@@ -278,20 +264,19 @@ def test_the_selected_depth_is_a_method_of_the_tables_on_the_samples_that_did_no
     assert len(selected.drop_duplicates(["metric", "dataset", "method"])) == 2 * 2 * 2
     assert (selected["position"] == 2).all(), "every sample is best at depth 2"
     assert set(rows["method"]) == {"grad_ellm_selected", "grad_ellm_original_selected"}
-    for _, own in rows.groupby(["dataset", "method"]):
-        (dataset,) = own["dataset"].unique()
+    for (dataset, _), samples in rows.groupby(["dataset", "method"]):
         rest = {f"s{k}" for k in range(12) if part_of(5, dataset, f"s{k}", 0.4) == "rest"}
+        expected = {name: 0.8 * height(2, name) for name in rest}
         for metric in AUC_METRICS:
-            values = own[own["metric"] == metric].set_index("sample_id")["value"]
-            expected = {name: 0.8 * height(2, name) for name in rest}
+            values = select(samples, metric=metric).set_index("sample_id")["value"]
             assert values.to_dict() == pytest.approx(expected, abs=1e-6)
-        assert not own.duplicated(["sample_id", "metric"]).any()
-        assert {"monte_carlo_ns", "monte_carlo_nc", "identity"} < set(own["metric"])
+        assert not samples.duplicated(["sample_id", "metric"]).any()
+        assert {"monte_carlo_ns", "monte_carlo_nc", "identity"} < set(samples["metric"])
 
 
 @pytest.mark.parametrize("samples", [0, 1])
 def test_without_samples_in_both_parts_no_depth_is_selected(tmp_path, samples):
-    paths = write_study(tmp_path, samples=samples)
-    assert summarised(paths, kind="soft_samples").num_rows == 0
-    depths = summarised(paths, kind="depths")
+    paths = write_study(tmp_path, samples)
+    assert summarised(paths, "soft_samples").num_rows == 0
+    depths = summarised(paths, "depths")
     assert depths.column("value").null_count == depths.num_rows
