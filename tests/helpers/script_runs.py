@@ -13,6 +13,7 @@ from typing import Any
 
 import pisoft
 from pisoft.config.jobs.displays import DisplayJob
+from pisoft.store.parquet import read_rows
 from pisoft.views.registry import ENDINGS
 
 SCRIPTS = Path(pisoft.__file__).parents[1]
@@ -28,6 +29,16 @@ Paths = Mapping[str, Path | Sequence[Path]]
 def summarise(name: str, settings: Settings, files: Paths, outputs: Mapping[str, Path]) -> None:
     """Write a summary's files, by kind."""
     main(SUMMARISE, *arguments(name, settings, files), "--outputs", *pairs(outputs))
+
+
+def summary_rows(
+    name: str, settings: Settings, files: Paths, folder: Path, kind: str | None = None
+) -> list[dict[str, Any]]:
+    """Write a summary of one file, whose kind may have another name, and return its rows."""
+    kind = kind or name
+    output = folder / f"{kind}.parquet"
+    summarise(name, settings, files, {kind: output})
+    return read_rows(output, kind)
 
 
 def tabulate(

@@ -13,7 +13,6 @@ from pisoft.config.cells import Cell
 from pisoft.statistics.advantage import HALVES, half_weights
 from pisoft.statistics.metrics import AVERAGE
 from pisoft.statistics.results import select
-from pisoft.store.parquet import read_rows
 
 SETTINGS = {"seed": 1, "resamples": 200}
 DISTANCES = ("ns_distances", "nc_distances")
@@ -26,10 +25,8 @@ def advantage(folder, *cells):
     kinds = ("soft_samples", "curves", "soft_sample_curves")
     files = {kind: folder / f"{kind}.parquet" for kind in kinds}
     script_runs.summarise("soft", STATISTICS, {"soft": soft}, files)
-    path = folder / "advantage.parquet"
-    given = {kind: files[kind] for kind in kinds[1:]}
-    script_runs.summarise("advantage", SETTINGS, given, {"advantage": path})
-    return pd.DataFrame(read_rows(path, "advantage"))
+    del files["soft_samples"]
+    return pd.DataFrame(script_runs.summary_rows("advantage", SETTINGS, files, folder))
 
 
 def keyed(rows, part):
@@ -46,56 +43,52 @@ def shifted(rows, share, scale=1):
 
 def test_a_constant_difference_is_found_at_every_pi_and_in_both_halves(tmp_path):
     rows = shifted(soft_rows(STEPS), 0, 1 / 4)  # which the clamp of Soft-NS does not reach
-    found = advantage(tmp_path, ("random", "sst2", rows), ("mine", "sst2", shifted(rows, 0.25)))
+    results = advantage(tmp_path, ("random", "sst2", rows), ("mine", "sst2", shifted(rows, 0.25)))
     for part, (metric, sign) in itertools.product(
         ("at", "lower", "upper"), (("pi_soft_ns", -1), ("pi_soft_nc", 1))
     ):
-        values = keyed(found, part).loc[metric, ["value", "low", "high"]].to_numpy()
+        values = keyed(results, part).loc[metric, ["value", "low", "high"]].to_numpy()
         assert values == pytest.approx(np.full_like(values, sign * 0.25), abs=1e-6)
-    assert keyed(found, "upper_minus_lower")["value"].to_numpy() == pytest.approx(0, abs=1e-6)
-    assert (found["n"][found["dataset"] == "sst2"] == 3).all()
+    assert keyed(results, "upper_minus_lower")["value"].to_numpy() == pytest.approx(0, abs=1e-6)
+    assert (select(results, dataset="sst2")["n"] == 3).all()
 
 
 def test_every_number_of_a_cell_is_that_of_the_written_draws(tmp_path):
     rows = {method: soft_rows(STEPS, seed) for seed, method in enumerate(("random", "mine"))}
-    found = advantage(tmp_path, *((method, "sst2", own) for method, own in rows.items()))
+    results = advantage(tmp_path, *((method, "sst2", rows[method]) for method in rows))
     for metric in ("ns", "nc"):
-        curves = {m: sample_curves(own, metric) for m, own in rows.items()}
-        differences = {s: curves["mine"][s] - curves["random"][s] for s in STEPS}
-        mean = np.mean(list(differences.values()), axis=0)
+        mean = mean_curve(rows["mine"], metric) - mean_curve(rows["random"], metric)
         at = (f"pi_soft_{metric}", "sst2", "mine")
-        points = select(found, part="at", metric=at[0], dataset="sst2")["value"]
+        points = select(results, part="at", metric=at[0], dataset="sst2")["value"]
         assert points.to_numpy() == pytest.approx(mean)
         middle = mean[1] + (mean[2] - mean[1]) * 0.2  # at .5, between .4 and .9
         lower = (0.3 * (mean[0] + mean[1]) / 2 + 0.1 * (mean[1] + middle) / 2) / 0.4
         upper = (middle + mean[2]) / 2
         for part, value in zip(HALVES, (lower, upper, upper - lower), strict=True):
-            assert keyed(found, part)["value"][at] == pytest.approx(value)
+            assert keyed(results, part)["value"][at] == pytest.approx(value)
 
 
-def sample_curves(rows, metric):
-    """Curves by sample in float64, from float32 draws."""
-    curves = {}
-    for sample, count in STEPS.items():
-        curves[sample] = np.zeros(len(GRID))
-        for row in rows:
-            if row["sample_id"] == sample and row["pi"] is not None:
-                mean = statistics.fmean(map(float, np.float32(row[f"{metric}_distances"])))
-                value = max(0, 1 - mean / row["h0"]) if metric == "ns" else mean / row["h0"]
-                curves[sample][GRID.index(row["pi"])] += value / count
-    return curves
+def mean_curve(rows, metric):
+    """Mean curve over samples in float64, from float32 draws."""
+    curve = np.zeros(len(GRID))
+    for row in rows:
+        if row["pi"] is not None:
+            mean = statistics.fmean(map(float, np.float32(row[f"{metric}_distances"])))
+            value = max(0, 1 - mean / row["h0"]) if metric == "ns" else mean / row["h0"]
+            curve[GRID.index(row["pi"])] += value / STEPS[row["sample_id"]] / len(STEPS)
+    return curve
 
 
 def test_a_sample_that_failed_for_random_scores_or_the_method_has_no_difference(tmp_path):
     every = dict.fromkeys(itertools.product(STEPS, (0, 5, 10)), "nonfinite_attribution")
-    found = advantage(
+    results = advantage(
         tmp_path,
         ("random", "sst2", soft_rows(STEPS, status={("b", 0): "nonfinite_attribution"})),
         ("mine", "sst2", soft_rows({**STEPS, "d": 1})),
         ("random", "imdb", soft_rows(STEPS)),
         ("mine", "imdb", soft_rows(STEPS, status=every)),
     )
-    rows = keyed(found, "upper").loc["pi_soft_nc"]
+    rows = keyed(results, "upper").loc["pi_soft_nc"]
     assert rows.loc[("sst2", "mine"), ["n", "n_failed"]].tolist() == [2, 2]
     assert rows.loc[("imdb", "mine"), ["n", "n_failed"]].tolist() == [0, 3]
     assert rows.loc[("imdb", "mine"), ["value", "low", "p_value"]].isna().all()
@@ -123,5 +116,5 @@ def test_halves_are_mean_heights_that_add_up_to_the_area(grid):
 def test_a_grid_on_one_side_has_points_but_no_halves(tmp_path):
     assert half_weights(np.array([0.6, 0.9])).shape == (0, 2)
     rows = [row for row in soft_rows(STEPS) if row["pi"] != 0.9]
-    found = advantage(tmp_path, ("random", "sst2", rows), ("mine", "sst2", rows))
-    assert set(found["part"]) == {"at"}
+    results = advantage(tmp_path, ("random", "sst2", rows), ("mine", "sst2", rows))
+    assert set(results["part"]) == {"at"}
