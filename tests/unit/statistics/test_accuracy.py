@@ -6,12 +6,12 @@ import pytest
 from scipy.special import stdtrit
 
 from helpers import explained_rows
-from helpers.script_runs import summarise
+from helpers.script_runs import summary_rows
 from pisoft.config.jobs.summaries import RunJob
 from pisoft.errors import BenchmarkError
 from pisoft.statistics.accuracy import summaries
 from pisoft.statistics.reading import Files
-from pisoft.store.parquet import read_rows, write_rows
+from pisoft.store.parquet import write_rows
 
 RECORDS = ("ok", "too_many_words", "empty_record", "too_many_words")
 
@@ -120,15 +120,13 @@ def test_the_script_summarises_accuracy_and_refuses_files_that_do_not_match(tmp_
     names, answers = ("sst2", "imdb"), [("a", "ok", 3, False, True, True)]
     written = [write_answers(tmp_path, answers, name) for name in names]
     prompts, generations = zip(*written, strict=True)
-    output = tmp_path / "accuracy.parquet"
 
     def summarise_accuracy(generations):
         files = {"prompts": prompts, "generations": generations}
         files["datasets"] = [tmp_path / f"{name}.parquet" for name in names]
-        summarise("accuracy", {"run": "demo"}, files, {"accuracy": output})
+        return summary_rows("accuracy", {"run": "demo"}, files, tmp_path)
 
-    summarise_accuracy(generations)
-    assert {row["dataset"] for row in read_rows(output, "accuracy")} == set(names)
+    assert {row["dataset"] for row in summarise_accuracy(generations)} == set(names)
     with pytest.raises(BenchmarkError, match=r"imdb\.parquet: is of another cell than .*sst2"):
         summarise_accuracy(generations[::-1])
     with pytest.raises(BenchmarkError, match=r"^--files: 1 of kind 'generations' for 2 of "):
