@@ -1,12 +1,14 @@
 """How far the evidence that was used is recovered, by length and depth."""
 
+import itertools
+
 import numpy as np
 import pytest
 
 from helpers import script_runs
 from pisoft.statistics.context_use import BY_CHANCE, DEPTHS, METRICS, fifth_of
 from pisoft.statistics.metrics import DEPTH, TOKENS
-from pisoft.store.parquet import read_rows, write_rows
+from pisoft.store.parquet import write_rows
 
 TASKS = {"short": "needle", "long": "needle", "two": "conflict"}
 LENGTHS = {"short": 40.0, "long": 160.0, "two": 40.0, "reviews": 20.0}
@@ -24,15 +26,10 @@ def samples():
             beside = {DEPTH: depth, TOKENS: tokens, **dict.fromkeys(BY_CHANCE.values(), 0.1)}
             for method in METHODS:
                 values = {metric: GENERATOR.random() for metric in METRICS} | beside
-                rows += [
-                    {
-                        "model": "llama", "method": method, "dataset": dataset, "metric": metric,
-                        "sample_id": f"{dataset}/{number}",
-                        "value": value if number % 4 else None,
-                        "status": "ok" if number % 4 else "answer_unchanged",
-                    }
-                    for metric, value in values.items()
-                ]  # fmt: skip
+                row = {"model": "llama", "method": method, "dataset": dataset, "status": "ok"}
+                row["sample_id"] = f"{dataset}/{number}"
+                bad = {} if number % 4 else {"value": None, "status": "answer_unchanged"}
+                rows += [{**row, "metric": m, "value": v, **bad} for m, v in values.items()]
     return rows
 
 
@@ -40,13 +37,11 @@ def samples():
 def results(samples, tmp_path_factory):
     """Return the results by their keys."""
     folder = tmp_path_factory.mktemp("context_use")
-    write_rows(folder / "evidence_samples.parquet", "evidence_samples", samples, {})
-    made = {"context_use": folder / "context_use.parquet"}
+    path = folder / "evidence_samples.parquet"
+    write_rows(path, path.stem, samples, {})
     settings = {"seed": 1, "resamples": 200, "tasks": TASKS}
-    files = {"evidence_samples": [folder / "evidence_samples.parquet"]}
-    script_runs.summarise("context_use", settings, files, made)
+    rows = script_runs.summary_rows("context_use", settings, {path.stem: [path]}, folder)
     keys = ("other", "dataset", "part", "position", "metric", "method")
-    rows = read_rows(made["context_use"], "context_use")
     return {tuple(row[key] for key in keys): row for row in rows}
 
 
@@ -79,26 +74,17 @@ def test_means_over_all_samples_and_over_fifths_are_those_of_brute_force(samples
 
 
 def test_averages_are_over_the_datasets_of_a_generator(results):
-    for metric in METRICS:
-        for method in METHODS:
-            lengths = [
-                results["needle", name, "all", None, metric, method] for name in ("short", "long")
-            ]
-            average = results["needle", "average", "all", None, metric, method]
-            assert average["value"] == pytest.approx(np.mean([one["value"] for one in lengths]))
-            alone = results["conflict", "two", "all", None, metric, method]
-            assert results["conflict", "average", "all", None, metric, method]["value"] == (
-                pytest.approx(alone["value"])
-            )
+    for key in itertools.product(METRICS, METHODS):
+        for task, names in (("needle", ("short", "long")), ("conflict", ("two",))):
+            values = [results[task, name, "all", None, *key]["value"] for name in names]
+            average = results[task, "average", "all", None, *key]["value"]
+            assert average == pytest.approx(np.mean(values))
 
 
-def test_datasets_without_planted_statements_are_left_out(results):
+def test_only_planted_statements_are_taken_and_lengths_are_in_perturbable_tokens(results):
     assert {key[1] for key in results} == {*TASKS, "average"}
-
-
-def test_lengths_are_in_perturbable_tokens(results):
-    for dataset in TASKS:
-        row = results[TASKS[dataset], dataset, "all", None, TOKENS, "mine"]
+    for dataset, task in TASKS.items():
+        row = results[task, dataset, "all", None, TOKENS, "mine"]
         assert row["value"] == LENGTHS[dataset]
 
 
