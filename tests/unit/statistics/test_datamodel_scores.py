@@ -16,11 +16,12 @@ from pisoft.faithfulness.scores import aggregated
 from pisoft.faithfulness.soft import BASELINES, StepEvaluation
 from pisoft.statistics.datamodel_scores import METRICS, masks_and_changes, of_masks, read_draws
 from pisoft.statistics.scores import StepScores
-from pisoft.store.parquet import OK, read_rows
+from pisoft.store.parquet import OK
 
 GRID = (0.2, 0.5, 0.9)
 DRAWS = {"ns": range(3), "nc": range(5)}  # as a budget may leave them
 SETTINGS = {"pi_grid": GRID, "draws": 5, "normalisation": "minmax", "seed": 7, "other_targets": {}}
+BAD, CHANGES = "nonfinite_attribution", "log_probability_changes"
 TOKENS = 9
 # Scores as they are, from 0 to 1; sums of 64ths are exact, so that equal masses are equal floats.
 WEIGHTS = np.array([0, 19, 6, 64, 3, 40, 13, 26, 49]) / 64
@@ -40,10 +41,10 @@ def evaluated(row, settings, effect=None, draws=DRAWS):
     step = StepEvaluation(row, target, settings, settings.seed, 16)
     if step.status != OK:
         return None, step.rows()
-    wanted = step.perturbations(draws)
-    masks = np.stack([wanted.mask(number)[:, 0] for number in range(wanted.count)])
-    measured = np.full((wanted.count, 3), 0.5, np.float32)
-    noise = np.random.default_rng(1).normal(size=wanted.count)
+    drawn = step.perturbations(draws)
+    masks = np.stack([drawn.mask(number)[:, 0] for number in range(drawn.count)])
+    measured = np.full((drawn.count, 3), 0.5, np.float32)
+    noise = np.random.default_rng(1).normal(size=drawn.count)
     measured[:, 2] = noise if effect is None else effect(masks)
     step.record(draws, measured)
     return masks[BASELINES:], step.rows()
@@ -66,17 +67,12 @@ def test_masks_are_those_of_the_evaluation_bit_for_bit(tmp_path, sampler, normal
     soft = explained_rows.write(tmp_path, "soft", rows, "dynamic", "llama", "random")
     draws = read_draws(soft, GRID)
     assert (draws.line, draws.failed) == ({("a", 5): 0}, {})
-    step = StepScores(
-        *({"sample_id": "a"}, 5, np.arange(TOKENS)),
-        *({"random": raw}, {"random": OK}, normalisation),
-    )
-    masks, found = masks_and_changes(step, soft, draws, settings)
+    random = {"random": raw}, {"random": OK}
+    step = StepScores({"sample_id": "a"}, 5, np.arange(TOKENS), *random, normalisation)
+    masks, changes = masks_and_changes(step, soft, draws, settings)
     np.testing.assert_array_equal(masks, expected)
-    changes = [change for m in ("ns", "nc") for row in rows for change in row[f"{m}_{CHANGES}"]]
-    np.testing.assert_array_equal(found, changes)
-
-
-CHANGES = "log_probability_changes"
+    stored = [change for m in ("ns", "nc") for row in rows for change in row[f"{m}_{CHANGES}"]]
+    np.testing.assert_array_equal(changes, stored)
 
 
 def by_scipy(masks, scores, changes):
@@ -99,20 +95,10 @@ def test_numbers_are_those_of_scipy_and_of_the_best_scale_by_search(levels):
     generator = np.random.default_rng(levels)
     scores = generator.integers(levels, size=(TOKENS, 4)) / (levels - 1)
     masks = random_masks()
-    changes = linear(masks) + generator.normal(size=len(masks))
-    changes = np.round(changes, 1)  # ties
-    found = of_masks(masks, scores, changes)
-    for method in range(4):
-        expected = by_scipy(masks, scores[:, method], changes)
-        np.testing.assert_allclose(found[:, method], expected, rtol=1e-6, atol=1e-9)
-
-
-def test_the_true_weights_of_a_linear_model_are_perfect():
-    masks = random_masks()
-    found = of_masks(masks, np.stack([WEIGHTS, WEIGHTS / 4, -WEIGHTS], axis=1), linear(masks))
-    assert found[:, 0] == pytest.approx([1, 1, 1, 0], abs=1e-9)
-    assert found[:, 1] == pytest.approx([1, 1, 1, 0], abs=1e-9), "whatever their scale"
-    assert found[:3, 2] == pytest.approx([-1, -1, -1], abs=1e-9)
+    changes = np.round(linear(masks) + generator.normal(size=len(masks)), 1)  # with ties
+    expected = [by_scipy(masks, of_method, changes) for of_method in scores.T]
+    result = of_masks(masks, scores, changes).T
+    np.testing.assert_allclose(result, expected, rtol=1e-6, atol=1e-9)
 
 
 def test_masks_of_equal_mass_are_ties_however_they_were_added_up():
@@ -122,9 +108,8 @@ def test_masks_of_equal_mass_are_ties_however_they_were_added_up():
     for mask, places in zip(masks, itertools.product((0, 5), (1, 4), (2, 3)), strict=True):
         mask[list(places)] = True
     masks[-1, 6] = True
-    changes = np.arange(8.0)
-    found = of_masks(masks, scores, changes)
-    assert found[0, 0] == pytest.approx(spearmanr([0] * 7 + [1], changes).statistic)
+    expected = spearmanr([0] * 7 + [1], changes := np.arange(8.0)).statistic
+    assert of_masks(masks, scores, changes)[0, 0] == pytest.approx(expected)
 
 
 def test_what_does_not_vary_and_fewer_than_three_masks_are_undefined():
@@ -149,25 +134,24 @@ def summarised(folder, steps, effects=None, raw=None, **changes):
     effects = effects or {"dynamic": linear}
     samples = dict.fromkeys(sample for sample, _ in steps)
     prompts = [explained_rows.prompt(sample, ["t"] * TOKENS) for sample in samples]
-    methods = {"random": control_rows(steps)}
+    control = control_rows(steps)
+    methods = {"random": control}
     for method, scores in (raw or {"true": WEIGHTS}).items():
         status = BAD if scores is None else OK
-        methods[method] = [
-            explained_rows.attribution(one, scores, step, status) for one, step in steps
-        ]
-    control = methods["random"]
+        methods[method] = [explained_rows.attribution(s, scores, step, status) for s, step in steps]
     if settings.step_scores == "aggregated":
         groups = itertools.groupby(control, key=lambda row: row["sample_id"])
         control = [row for _, rows in groups for row in aggregated(list(rows))]
     soft = {
-        protocol: [row for own in control for row in evaluated(own, settings, effect)[1]]
+        protocol: [row for step in control for row in evaluated(step, settings, effect)[1]]
         for protocol, effect in effects.items()
     }
     rows = samples_of(folder, prompts, methods, soft, settings)
     assert {(row["model"], row["dataset"]) for row in rows} == {("llama", "sst2")}
-    found = {(row["protocol"], row["method"], row["sample_id"], row["metric"]): row for row in rows}
-    assert len(found) == len(rows) == len(effects) * len(methods) * len(samples) * len(METRICS)
-    return {key: (row["value"], row["status"]) for key, row in found.items()}
+    keys = ("protocol", "method", "sample_id", "metric")
+    values = {tuple(row[key] for key in keys): (row["value"], row["status"]) for row in rows}
+    assert len(values) == len(rows) == len(effects) * len(methods) * len(samples) * len(METRICS)
+    return values
 
 
 def control_rows(steps):
@@ -187,69 +171,57 @@ def samples_of(folder, prompts, methods, soft, settings):
         "attributions": [write("attributions", methods[m], "llama", m) for m in methods],
         "soft": [write("soft", soft[protocol], protocol, "llama", "random") for protocol in soft],
     }
-    made = {"datamodel_samples": folder / "datamodel_samples.parquet"}
-    script_runs.summarise("datamodel_scores", settings, files, made)
-    return read_rows(made["datamodel_samples"], "datamodel_samples")
-
-
-BAD = "nonfinite_attribution"
+    kind = "datamodel_samples"
+    return script_runs.summary_rows("datamodel_scores", settings, files, folder, kind)
 
 
 @pytest.mark.parametrize("step_scores", ["own", "aggregated"])
 def test_the_summary_finds_the_true_weights_under_each_protocol(tmp_path, step_scores):
     effects = {"dynamic": linear, "fixed": lambda masks: -linear(masks)}
     steps = {("a", 0): OK, ("a", 5): OK, ("b", 0): OK}
-    found = summarised(tmp_path, steps, effects, step_scores=step_scores)
-    for sample, (metric, best) in itertools.product("ab", zip(METRICS, [1, 1, 1, 0], strict=True)):
-        opposite = best if metric == "infidelity" else -best
-        for protocol, expected in (("dynamic", best), ("fixed", opposite)):
-            value, status = found[protocol, "true", sample, metric]
-            assert (value, status) == (pytest.approx(expected, abs=1e-3), OK)  # float32 changes
+    values = summarised(tmp_path, steps, effects, step_scores=step_scores)
+    for protocol, expected in (("dynamic", [1, 1, 1, 0]), ("fixed", [-1, -1, -1, 0])):
+        for sample, (metric, value) in itertools.product("ab", zip(METRICS, expected, strict=True)):
+            of_metric = (pytest.approx(value, abs=1e-3), OK)  # changes are float32
+            assert values[protocol, "true", sample, metric] == of_metric
 
 
 def test_a_sample_is_the_mean_over_the_steps_whose_draws_there_are(tmp_path):
     steps = {("a", 0): OK, ("a", 5): OK, ("a", 10): "empty_generation"}
-    found = summarised(tmp_path, steps, raw={"other": WEIGHTS[::-1]})
+    values = summarised(tmp_path, steps, raw={"other": WEIGHTS[::-1]})
     masks = [evaluated(row, settings_of())[0] for row in control_rows(steps)[:2]]
-    values = [of_masks(of_step, WEIGHTS[::-1, None], linear(of_step))[:, 0] for of_step in masks]
-    for metric, expected in zip(METRICS, np.mean(values, axis=0), strict=True):
-        assert found["dynamic", "other", "a", metric] == (pytest.approx(expected, abs=1e-5), OK)
+    of_steps = [of_masks(of_step, WEIGHTS[::-1, None], linear(of_step))[:, 0] for of_step in masks]
+    for metric, expected in zip(METRICS, np.mean(of_steps, axis=0), strict=True):
+        assert values["dynamic", "other", "a", metric] == (pytest.approx(expected, abs=1e-5), OK)
 
 
 def test_what_is_undefined_is_a_row_that_says_why(tmp_path):
     steps = {("a", 0): OK, ("failed", 0): "empty_generation"}
     raw = {"equal": np.ones(TOKENS), "broken": None, "other": WEIGHTS}
-    others = {"sst2": ("other",), "imdb": ("equal",)}
-    found = summarised(tmp_path, steps, raw=raw, other_targets=others)
-    assert found["dynamic", "other", "a", "lds"] == (None, "other_target")
-    assert found["dynamic", "other", "failed", "lds"] == (None, "empty_generation")
-    assert found["dynamic", "equal", "a", "lds"][1] == OK
-    assert found["dynamic", "equal", "a", "lds_given_count"] == (None, "constant_scores")
+    targets = {"sst2": ("other",), "imdb": ("equal",)}
+    values = summarised(tmp_path, steps, raw=raw, other_targets=targets)
+    assert values["dynamic", "other", "a", "lds"] == (None, "other_target")
+    assert values["dynamic", "other", "failed", "lds"] == (None, "empty_generation")
+    assert values["dynamic", "equal", "a", "lds"][1] == OK
+    assert values["dynamic", "equal", "a", "lds_given_count"] == (None, "constant_scores")
     for metric in METRICS:
-        assert found["dynamic", "broken", "a", metric] == (None, BAD)
-        assert found["dynamic", "equal", "failed", metric] == (None, "empty_generation")
-
-
-@pytest.mark.parametrize(
-    ("change", "status"), [(-0.5, "constant_changes"), (-np.inf, "nonfinite_logits")]
-)
-def test_changes_that_cannot_be_correlated_say_so(tmp_path, change, status):
-    constant = {"dynamic": lambda masks: np.full(len(masks), change)}
-    found = summarised(tmp_path, {("a", 0): OK}, constant)
-    assert set(found.values()) == {(None, status)}
+        assert values["dynamic", "broken", "a", metric] == (None, BAD)
+        assert values["dynamic", "equal", "failed", metric] == (None, "empty_generation")
+    for change, status in ((-0.5, "constant_changes"), (-np.inf, "nonfinite_logits")):
+        effects = {"dynamic": lambda masks, change=change: np.full(len(masks), change)}
+        assert {*summarised(tmp_path, {("a", 0): OK}, effects).values()} == {(None, status)}
 
 
 def test_draws_of_other_scores_or_settings_are_refused(tmp_path):
     row = explained_rows.attribution("a", WEIGHTS)
     _, rows = evaluated(row, settings_of())
     prompts = [explained_rows.prompt("a", ["t"] * TOKENS)]
-
-    def refused(attribution, soft, problem):
-        methods = {"random": [attribution]}
+    for attribution, soft, problem in (
+        (explained_rows.attribution("a", WEIGHTS**2), rows, "made with other scores"),
+        (row, rows[:-1], "lacks or repeats a retaining probability"),
+        (row, [{**one, "step": 5} for one in rows], "lacks step 0"),
+        (row, [{**one, f"nc_{CHANGES}": None} for one in rows], f"no 'nc_{CHANGES}'"),
+    ):
+        files = prompts, {"random": [attribution]}, {"dynamic": soft}
         with pytest.raises(BenchmarkError, match=problem):
-            samples_of(tmp_path, prompts, methods, {"dynamic": soft}, settings_of())
-
-    refused(explained_rows.attribution("a", WEIGHTS**2), rows, "made with other scores")
-    refused(row, rows[:-1], "lacks or repeats a retaining probability")
-    refused(row, [{**one, "step": 5} for one in rows], "lacks step 0")
-    refused(row, [{**one, f"nc_{CHANGES}": None} for one in rows], f"no 'nc_{CHANGES}'")
+            samples_of(tmp_path, *files, settings_of())
