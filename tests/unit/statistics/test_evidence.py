@@ -16,7 +16,6 @@ from pisoft.statistics.evidence import (
     on_evidence,
     share_of_highest,
 )
-from pisoft.store.parquet import read_rows
 
 SETTINGS = {"scope": "content", "normalisation": "minmax", "step_scores": "own"}
 GENERATOR = np.random.default_rng(5)
@@ -24,12 +23,8 @@ GENERATOR = np.random.default_rng(5)
 
 def all_orders(scores, evidence, count):
     """Mean share of evidence among the first tokens, over all orders from high to low."""
-    orders = [
-        order
-        for order in itertools.permutations(range(len(scores)))
-        if all(scores[a] >= scores[b] for a, b in itertools.pairwise(order))
-    ]
-    return np.mean([np.mean([evidence[place] for place in order[:count]]) for order in orders])
+    every = map(list, itertools.permutations(range(len(scores))))
+    return np.mean([evidence[o[:count]].mean() for o in every if (np.diff(scores[o]) <= 0).all()])
 
 
 @pytest.mark.parametrize("levels", [1, 2, 3, 100])
@@ -55,22 +50,17 @@ def test_average_precision_by_chance_is_the_mean_over_all_orders(m):
 
 
 def test_numbers_of_scores_that_know_all_nothing_and_the_opposite():
-    evidence = np.array([True, False, True, False, False])
-    first_last = 0.4  # the scores have two levels, and evidence the lower one
+    evidence, every = np.array([True, False, True, False, False]), np.ones(5, bool)
     by_chance = (0.4, all_places(2, 5))
     beside = (0.2, 1 / 4, 5)  # recall by chance; depth of the first and the third of five tokens
-    assert on_evidence(evidence.astype(float), evidence) == pytest.approx(
-        (1, 1, 1, 1, *by_chance, 1 / 2, *beside)
-    )
-    assert on_evidence((~evidence).astype(float), evidence) == pytest.approx(
-        (0, 0, 0, first_last, *by_chance, 0, *beside)
-    )
-    assert on_evidence(np.full(5, 0.5), evidence) == pytest.approx(
-        (0.4, 0.4, 0.4, 0.4, *by_chance, 0.2, *beside)
-    )
-    assert on_evidence(np.ones(5), np.ones(5, bool)) == pytest.approx(
-        (*[1] * 6, 0.2, 0.2, 1 / 2, 5)
-    )
+    for scores, marked, expected in (
+        (evidence, evidence, (1, 1, 1, 1, *by_chance, 1 / 2, *beside)),
+        # The scores have two levels, and evidence the lower one.
+        (~evidence, evidence, (0, 0, 0, 0.4, *by_chance, 0, *beside)),
+        (every / 2, evidence, (0.4, 0.4, 0.4, 0.4, *by_chance, 0.2, *beside)),
+        (every, every, (*[1] * 6, 0.2, 0.2, 1 / 2, 5)),
+    ):
+        assert on_evidence(scores.astype(float), marked) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("m", [3, 10, 11, 29])
@@ -106,10 +96,9 @@ def summarised(folder, asked, attributions, answers=None, **changes):
     scores = explained_rows.write(folder, "attributions", attributions, "llama", "mine")
     answers = answers or [explained_rows.answer(prompt["sample_id"]) for prompt in asked]
     generations = explained_rows.write(folder, "generations", answers, "llama")
-    made = {"evidence_samples": folder / "evidence_samples.parquet"}
     files = {"prompts": [prompts], "generations": [generations], "attributions": [scores]}
-    script_runs.summarise("evidence", SETTINGS | changes, files, made)
-    rows = read_rows(made["evidence_samples"], "evidence_samples")
+    settings = SETTINGS | changes
+    rows = script_runs.summary_rows("evidence", settings, files, folder, "evidence_samples")
     assert {(r["model"], r["method"], r["dataset"]) for r in rows} == {("llama", "mine", "sst2")}
     return {(r["sample_id"], r["metric"]): (r["value"], r["status"]) for r in rows}
 
@@ -119,40 +108,32 @@ def test_a_sample_is_the_mean_over_its_steps_with_scores(tmp_path):
     evidence = np.array([False, True, False, False, True, True])
     rows = [explained_rows.attribution("a", raw[step], step) for step in raw]
     rows.append(explained_rows.attribution("a", None, 10, "nonfinite_attribution"))
-    found = summarised(tmp_path, [explained_rows.prompt("a", ["t"] * 6, evidence=[1, 4, 5])], rows)
+    values = summarised(tmp_path, [explained_rows.prompt("a", ["t"] * 6, evidence=[1, 4, 5])], rows)
     scores = [normalise(raw[step].astype(np.float32), "minmax") for step in raw]
     expected = np.mean([on_evidence(of_step, evidence) for of_step in scores], axis=0)
     for metric, value in zip(METRICS, expected, strict=True):
-        assert found["a", metric] == (pytest.approx(value), "ok")
+        assert values["a", metric] == (pytest.approx(value), "ok")
 
 
 def test_one_heatmap_per_sample_is_the_mean_of_its_steps(tmp_path):
     raw = {0: [4.0, 0.0, 1.0], 5: [0.0, 0.0, 5.0]}
     asked = [explained_rows.prompt("a", ["t"] * 3, evidence=[2])]
     rows = [explained_rows.attribution("a", scores, step) for step, scores in raw.items()]
-    own = summarised(tmp_path / "own", asked, rows)
-    together = summarised(tmp_path / "together", asked, rows, step_scores="aggregated")
-    assert own["a", "top_1_in_evidence"] == (0.5, "ok")
-    assert together["a", "top_1_in_evidence"] == (1.0, "ok")
-    assert together["a", "mass_on_evidence"] == (pytest.approx(1 / (1 + 2 / 3)), "ok")
+    assert summarised(tmp_path, asked, rows)["a", "top_1_in_evidence"] == (0.5, "ok")
+    values = summarised(tmp_path, asked, rows, step_scores="aggregated")
+    assert values["a", "top_1_in_evidence"] == (1.0, "ok")
+    assert values["a", "mass_on_evidence"] == (pytest.approx(1 / (1 + 2 / 3)), "ok")
 
 
 def test_a_sample_without_scores_or_without_evidence_is_a_row_that_says_so(tmp_path):
-    asked = [
-        explained_rows.prompt("failed", ["t"] * 3, evidence=[0]),
-        explained_rows.prompt("unmarked", ["t"] * 3),
-        explained_rows.prompt("nowhere", ["t"] * 3, evidence=[]),
-    ]
-    rows = [
-        explained_rows.attribution("failed", None, 0, "nonfinite_attribution"),
-        explained_rows.attribution("unmarked", [1, 2, 3]),
-        explained_rows.attribution("nowhere", [1, 2, 3]),
-    ]
-    found = summarised(tmp_path, asked, rows)
-    for metric in METRICS:
-        assert found["failed", metric] == (None, "nonfinite_attribution")
-        assert found["unmarked", metric] == (None, "no_evidence")
-        assert found["nowhere", metric] == (None, "no_evidence")
+    evidence = {"failed": [0], "unmarked": None, "nowhere": []}
+    asked = [explained_rows.prompt(name, ["t"] * 3, marked) for name, marked in evidence.items()]
+    rows = [explained_rows.attribution("failed", None, 0, "nonfinite_attribution")]
+    rows += [explained_rows.attribution(name, [1, 2, 3]) for name in ("unmarked", "nowhere")]
+    values = summarised(tmp_path, asked, rows)
+    statuses = ("nonfinite_attribution", "no_evidence", "no_evidence")
+    for metric, (name, status) in itertools.product(METRICS, zip(evidence, statuses, strict=True)):
+        assert values[name, metric] == (None, status)
 
 
 # Answers that are shown to depend on their evidence --------------------------------------------
@@ -160,16 +141,15 @@ def test_a_sample_without_scores_or_without_evidence_is_a_row_that_says_so(tmp_p
 
 def planted(sample_id, **places):
     """Return a prompt of six tokens, of which each answer's statement is at one place."""
-    row = explained_rows.prompt(sample_id, ["t"] * 6, evidence=sorted(places.values()))
-    row["counterfactuals"] = [
-        {
-            "answer": answer,
-            "evidence_mask": explained_rows.prompt("", ["t"] * 6, evidence=[at])["evidence_mask"],
-            "input_ids": [1],
-        }
+
+    def row(evidence):
+        return explained_rows.prompt(sample_id, ["t"] * 6, evidence)
+
+    counterfactuals = [
+        {"answer": answer, "evidence_mask": row([at])["evidence_mask"], "input_ids": [1]}
         for answer, at in places.items()
     ]
-    return row
+    return row(sorted(places.values())) | {"counterfactuals": counterfactuals}
 
 
 def answered(sample_id, label, *changed):
@@ -179,38 +159,29 @@ def answered(sample_id, label, *changed):
 
 def test_a_record_counts_if_its_answer_changes_with_the_evidence(tmp_path):
     cases = {
-        "shown": (planted("shown", red=1), answered("shown", "red", "blue"), "ok"),
-        "unread": (planted("unread", red=1), answered("unread", "red", "red"), "answer_unchanged"),
-        "unknown": (
-            planted("unknown", red=1),
-            answered("unknown", "red", None),
-            "answer_unchanged",
-        ),
-        "wrong": (planted("wrong", red=1), answered("wrong", "green", "blue"), "answer_not_stated"),
+        "shown": ("red", "blue", "ok"),
+        "unread": ("red", "red", "answer_unchanged"),
+        "unknown": ("red", None, "answer_unchanged"),
+        "wrong": ("green", "blue", "answer_not_stated"),
     }
     scores = [explained_rows.attribution(name, [0, 5, 1, 2, 3, 4]) for name in cases]
-    asked, answers, statuses = zip(*cases.values(), strict=True)
+    asked = [planted(name, red=1) for name in cases]
+    answers = [answered(name, label, changed) for name, (label, changed, _) in cases.items()]
     values = summarised(tmp_path, asked, scores, answers)
-    for name, status in zip(cases, statuses, strict=True):
-        for metric in METRICS:
-            value, told = values[name, metric]
-            assert told == status
-            assert (value is None) == (status != "ok")
-    assert values["shown", "recall_at_10_percent"] == (1.0, "ok")
-    assert values["shown", "evidence_depth"] == (0.2, "ok")
-    assert values["shown", "perturbable_tokens"] == (6.0, "ok")
+    for (name, (*_, expected)), metric in itertools.product(cases.items(), METRICS):
+        value, status = values[name, metric]
+        assert status == expected
+        assert (value is None) == (status != "ok")
+    expected = {"recall_at_10_percent": 1.0, "evidence_depth": 0.2, "perturbable_tokens": 6.0}
+    assert {metric: values["shown", metric][0] for metric in expected} == expected
 
 
 def test_of_statements_that_disagree_the_evidence_is_that_of_the_answer(tmp_path):
-    both = {"red": 0, "blue": 4}
-    asked = [planted("first", **both), planted("second", **both), planted("either", **both)]
-    answers = [
-        answered("first", "red", "green", "red"),
-        answered("second", "blue", "blue", "red"),
-        answered("either", "blue", "blue", "blue"),
-    ]
-    scores = [explained_rows.attribution(name, [9, 0, 1, 2, 3, 4]) for name in ("first", "second")]
-    scores.append(explained_rows.attribution("either", [9, 0, 1, 2, 3, 4]))
+    given = {"first": ("red", "green", "red"), "second": ("blue", "blue", "red")}
+    given["either"] = ("blue", "blue", "blue")
+    asked = [planted(name, red=0, blue=4) for name in given]
+    answers = [answered(name, *labels) for name, labels in given.items()]
+    scores = [explained_rows.attribution(name, [9, 0, 1, 2, 3, 4]) for name in given]
     values = summarised(tmp_path, asked, scores, answers)
     assert values["first", "recall_at_10_percent"] == (1.0, "ok")
     assert values["first", "evidence_depth"] == (0.0, "ok")
