@@ -2,10 +2,11 @@
 
 import itertools
 
+import numpy as np
+import pandas as pd
 import pytest
 
 from helpers.script_runs import summarise
-from pisoft.config.jobs.summaries import SummariseRankingJob
 from pisoft.errors import BenchmarkError
 from pisoft.statistics.insertion_deletion import ranking_samples
 from pisoft.statistics.results import summary_table
@@ -47,7 +48,6 @@ def samples_of(paths, not_applicable):
 
 def test_every_sample_has_its_auc_by_metric_and_a_dataset_without_ranking_its_reason(written):
     rows = samples_of([path for _, path in written], NOT_APPLICABLE)
-    names = ("model", "method", "dataset", "sample_id", "metric", "value", "status", "reason")
     expected = [
         (*cell, row["sample_id"], f"{row['curve']}_auc", row["auc"], row["status"], None)
         for cell, (of_cell, _) in zip(CELLS, written, strict=True)
@@ -58,6 +58,7 @@ def test_every_sample_has_its_auc_by_metric_and_a_dataset_without_ranking_its_re
         for method in METHODS
         for metric in ("deletion_auc", "insertion_auc")
     ]
+    names = ("model", "method", "dataset", "sample_id", "metric", "value", "status", "reason")
     assert rows == [dict(zip(names, row, strict=True)) for row in expected]
     assert samples_of([path for _, path in written], {}) == rows[:-4]
 
@@ -79,15 +80,11 @@ def test_a_counterfactual_has_the_share_of_changed_tokens_and_whether_it_never_f
     rows.append(rows[-3] | {"curve": "counterfactual"})  # the sample that failed
     path = tmp_path / "llama" / "mine" / "sst2.parquet"
     write_rows(path, "ranking", rows, {})
-    made = samples_of([path], NOT_APPLICABLE)
-    of_metric = {
-        name: {row["sample_id"]: row["value"] for row in made if row["metric"] == name}
-        for name in ("deletion_auc", "tokens_changed", "not_flipped")
-    }
-    assert of_metric["tokens_changed"] == {"s0": 1.0, "s1": 0.5, "s2": None}
-    assert of_metric["not_flipped"] == {"s0": 1.0, "s1": 0.0, "s2": None}
-    assert set(of_metric["deletion_auc"]) == {"s0", "s1", "s2", None}, "None: wikibio"
-    assert {row["status"] for row in made if row["sample_id"] == "s2"} == {"nonfinite_attribution"}
+    samples = pd.DataFrame(samples_of([path], {}))
+    values = samples.pivot(index="metric", columns="sample_id", values="value")
+    assert values.loc["tokens_changed"].tolist() == pytest.approx([1, 0.5, np.nan], nan_ok=True)
+    assert values.loc["not_flipped"].tolist() == pytest.approx([1, 0, np.nan], nan_ok=True)
+    assert set(samples["status"][samples["sample_id"] == "s2"]) == {"nonfinite_attribution"}
 
 
 @pytest.mark.parametrize(
@@ -108,9 +105,8 @@ def test_a_row_that_cannot_be_is_an_error(tmp_path, changes, problem):
 
 
 def test_the_script_writes_the_samples_with_the_reasons(written, tmp_path):
-    output = tmp_path / "samples.parquet"
-    settings = SummariseRankingJob(not_applicable=NOT_APPLICABLE)
-    files = {"ranking": [path for _, path in written]}
+    output, files = tmp_path / "samples.parquet", {"ranking": [path for _, path in written]}
+    settings = {"not_applicable": NOT_APPLICABLE}
     summarise("insertion_deletion", settings, files, {"ranking_samples": output})
     assert len(read_rows(output, "ranking_samples")) == 4 * 6 + 4
-    assert read_provenance(output)["settings"] == {"not_applicable": NOT_APPLICABLE}
+    assert read_provenance(output)["settings"] == settings
