@@ -8,7 +8,6 @@ from helpers import script_runs
 from helpers.soft_files import soft_rows, soft_summaries
 from pisoft.config.jobs.summaries import ResamplingJob
 from pisoft.statistics.normalised_scores import normalised
-from pisoft.store.parquet import read_rows
 
 
 def by_method(values):
@@ -26,9 +25,8 @@ def test_they_are_ratios_of_mean_differences_on_common_samples():
     })  # fmt: skip
     values.loc[:2, "mine"] = np.nan
     rows = by_method(values)
-    for method, score in (("half", 0.5), ("same", 0.0)):
-        numbers = rows.loc[method, ["value", "low", "high"]].tolist()
-        assert numbers == pytest.approx([score] * 3, abs=1e-12), "each sample has the same score"
+    numbers = rows.loc[["half", "same"], ["value", "low", "high"]].to_numpy()
+    assert numbers == pytest.approx(np.array([[0.5] * 3, [0] * 3]), abs=1e-12), "in each sample"
     mine, common = rows.loc["mine"], values.dropna()
     differences = common.sub(common["random"], axis="index").mean()
     assert mine["value"] == pytest.approx(differences["mine"] / differences["oracle"])
@@ -48,12 +46,10 @@ def test_without_an_oracle_that_is_better_there_are_none():
 
 def test_the_summary_has_every_method_that_stands_beside_an_oracle(tmp_path):
     rows = {name: soft_rows({"a": 1, "b": 1}) for name in ("random", "oracle", "mine")}
-    path = tmp_path / "normalised_scores.parquet"
     settings, files = ResamplingJob(seed=1, resamples=100), soft_summaries(tmp_path, rows)
-    script_runs.summarise("normalised_scores", settings, files, {path.stem: path})
-    found = read_rows(path, path.stem)
-    keys = {(row["protocol"], row["dataset"], row["method"]) for row in found}
+    results = script_runs.summary_rows("normalised_scores", settings, files, tmp_path)
+    keys = {(row["protocol"], row["dataset"], row["method"]) for row in results}
     assert keys == {("dynamic", "sst2", "mine")}
-    counts = {row["metric"]: row["n"] for row in found}
+    counts = {row["metric"]: row["n"] for row in results}
     assert counts.pop("auc_low_pi_soft_ns") == counts.pop("auc_low_pi_soft_nc") == 0
     assert set(counts.values()) == {2}
