@@ -22,12 +22,9 @@ def results(folder, status=None):
     }
     files = {"soft_samples": soft_summaries(folder, rows)["soft_samples"]}
     settings = {"permuted": dict.fromkeys(NAMES[1:3], "mine"), "seed": 1, "resamples": 100}
-    made = {"permutation_baseline": folder / "permutation_baseline.parquet"}
-    script_runs.summarise("permutation_baseline", settings, files, made)
-    return (
-        pd.DataFrame(read_rows((files | made)[kind], kind))
-        for kind in ("soft_samples", "permutation_baseline")
-    )
+    rows = script_runs.summary_rows("permutation_baseline", settings, files, folder)
+    samples = read_rows(files["soft_samples"], "soft_samples")
+    return pd.DataFrame(samples), pd.DataFrame(rows)
 
 
 def test_gains_are_means_of_differences_over_samples(tmp_path):
