@@ -21,22 +21,18 @@ RAW = {(m, s): GENERATOR.random(9) ** (1 + 2 * n) for n, m in enumerate(METHODS)
 SETTINGS = {"scope": "content", "normalisation": "minmax", "seed": 1, "resamples": 200}
 
 
-def area_rows(metric, methods, missing=()):
-    cell = {"protocol": "dynamic", "model": "llama", "dataset": "sst2", "metric": metric}
-    bad = {"value": None, "status": "nonfinite_attribution"}
-    return [
-        {**cell, "method": m, "sample_id": s}
-        | (bad if (m, s) in missing else {"value": AREAS[m, s], "status": "ok"})
-        for m, s in itertools.product(methods, SAMPLES)
-    ]
-
-
 def summarised(folder, methods=METHODS, missing=(), unexplained=()):
     """Return the rows of both summaries."""
     raw = {m: {s: [None if (m, s) in unexplained else RAW[m, s]] for s in SAMPLES} for m in methods}
     samples = folder / "soft_samples.parquet"
+    cell = {"protocol": "dynamic", "model": "llama", "dataset": "sst2"}
+    bad = {"value": None, "status": "nonfinite_attribution"}
     metrics = ("auc_pi_soft_ns", "auc_pi_soft_nc", "identity")
-    rows = [row for metric in metrics for row in area_rows(metric, methods, missing)]
+    rows = [
+        {**cell, "metric": metric, "method": m, "sample_id": s}
+        | (bad if (m, s) in missing else {"value": AREAS[m, s], "status": "ok"})
+        for metric, m, s in itertools.product(metrics, methods, SAMPLES)
+    ]
     write_rows(samples, "soft_samples", rows, {})
     made = {kind: folder / f"{kind}.parquet" for kind in ("density", "density_correlations")}
     files = explained_rows.write_scores(folder, raw, 9) | {"soft_samples": samples}
@@ -72,41 +68,39 @@ def test_gini_of_closed_forms_and_as_mean_difference_of_pairs(values, expected):
 def test_densities_are_means_over_samples(tmp_path):
     density, _ = summarised(tmp_path, unexplained=[("mine", "b")])
     rows = density.set_index(["dataset", "method", "metric"])
-    for name, measure in (("mean_score", np.mean), ("gini", plain_gini)):
-        for method in METHODS:
-            own = [s for s in SAMPLES if (method, s) != ("mine", "b")]
-            expected = np.mean([measure(scores(method, s)) for s in own])
-            for dataset in ("sst2", AVERAGE):
-                row = rows.loc[dataset, method, name]
-                assert row["value"] == pytest.approx(expected)
-                assert (row["n"], row["n_failed"]) == (len(own), 4 - len(own))
+    measures = (("mean_score", np.mean), ("gini", plain_gini))
+    for (name, measure), method in itertools.product(measures, METHODS):
+        values = [measure(scores(method, s)) for s in SAMPLES if (method, s) != ("mine", "b")]
+        expected = [np.mean(values), len(values), 4 - len(values)]
+        for dataset in ("sst2", AVERAGE):
+            numbers = rows.loc[(dataset, method, name), ["value", "n", "n_failed"]].tolist()
+            assert numbers == pytest.approx(expected)
 
 
 def test_correlations_are_taken_within_samples_over_the_methods_with_both_numbers(tmp_path):
     missing = [("attention", "c"), *((m, "d") for m in METHODS[1:])]
-    _, found = summarised(tmp_path, missing=missing)
-    rows = found.set_index(["metric", "dataset", "other", "part"])
+    _, correlations = summarised(tmp_path, missing=missing)
+    rows = correlations.set_index(["metric", "dataset", "other", "part"])
     for part, methods in (("all", METHODS), ("without random", METHODS[1:])):
-        own = [
+        rhos = [
             spearmanr(*zip(*((scores(m, s).mean(), AREAS[m, s]) for m in among), strict=True))[0]
             for s in SAMPLES
             if len(among := [m for m in methods if (m, s) not in missing]) >= 3
         ]
         row = rows.loc["auc_pi_soft_nc", "sst2", "mean_score", part]
-        assert row["value"] == pytest.approx(np.mean(own))
-        assert (row["n"], row["n_failed"]) == (len(own), 4 - len(own))
+        assert row["value"] == pytest.approx(np.mean(rhos))
+        assert (row["n"], row["n_failed"]) == (len(rhos), 4 - len(rhos))
     assert (rows["p_adjusted"] >= rows["p_value"]).all()
 
 
 def test_ties_two_methods_and_equal_numbers():
     one = np.array([[1, 2, 2, 3], [1, 2, np.nan, np.nan], [1, 1, 1, 1]])
     other = np.array([[1, 3, 2, 4], [1, 2, 3, 4], [1, 2, 3, 4]])
-    found = rank_correlations(one, other)
-    assert found[0] == pytest.approx(spearmanr(one[0], other[0])[0])
-    assert np.isnan(found[1:]).all()
+    expected = [spearmanr(one[0], other[0])[0], np.nan, np.nan]
+    assert rank_correlations(one, other) == pytest.approx(expected, nan_ok=True)
 
 
 def test_without_random_scores_only_correlations_without_them(tmp_path):
-    density, found = summarised(tmp_path, METHODS[1:])
-    assert set(found["part"]) == {"without random"}
+    density, correlations = summarised(tmp_path, METHODS[1:])
+    assert set(correlations["part"]) == {"without random"}
     assert "random" not in set(density["method"])
