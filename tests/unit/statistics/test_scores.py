@@ -27,8 +27,10 @@ def read(run, dataset="words", scope="content", **changes):
 
 
 def test_steps_come_in_the_order_of_the_prompts_whatever_that_of_the_attributions(run):
-    before = read(run)
-    assert [step.prompt["sample_id"] for step in before] == [r.name for r in DATASETS["words"]]
+    before, names = read(run), [record.name for record in DATASETS["words"]]
+    assert [step.prompt["sample_id"] for step in before] == names
+    assert [step.prompt["sample_id"] for step in read(run, samples=3)] == names[:3]
+    assert len(read(run, samples=10**6)) == len(names)
     open_steps = [(step.prompt["sample_id"], step.step) for step in read(run, "open")]
     assert open_steps == [("two steps", 0), ("two steps", 5)]
     for path in files(run, "llama", "words")[1]:
@@ -40,13 +42,6 @@ def test_steps_come_in_the_order_of_the_prompts_whatever_that_of_the_attribution
     assert raw == again
 
 
-def test_the_limit_takes_the_first_samples(run):
-    assert [s.prompt["sample_id"] for s in read(run, samples=3)] == [
-        record.name for record in DATASETS["words"][:3]
-    ]
-    assert len(read(run, samples=None)) == len(read(run, samples=10**6)) == len(DATASETS["words"])
-
-
 def test_raw_scores_are_the_stored_ones_and_scores_cover_the_perturbable_tokens(run):
     for step in read(run):
         name = step.prompt["sample_id"]
@@ -55,8 +50,8 @@ def test_raw_scores_are_the_stored_ones_and_scores_cover_the_perturbable_tokens(
             assert raw.astype(np.float32).tobytes() == stored.tobytes()
             inside = stored[1 : 1 + (len(stored) - 3)].astype(np.float64)
             low, high = inside.min(), inside.max()
-            wanted = (inside - low) / (high - low) if high > low else np.full(len(inside), 0.5)
-            np.testing.assert_allclose(step.scores(method), wanted, rtol=0, atol=1e-12)
+            expected = (inside - low) / (high - low) if high > low else np.full(len(inside), 0.5)
+            np.testing.assert_allclose(step.scores(method), expected, rtol=0, atol=1e-12)
 
 
 def test_the_scope_says_which_tokens_have_scores(run):
@@ -77,10 +72,7 @@ def test_a_step_that_failed_has_a_status_and_no_scores(run):
     assert by_name["failed"].raw == {}
     with pytest.raises(KeyError):
         by_name["failed"].scores("random")
-
-
-def test_a_method_without_a_file_is_absent(run):
-    assert all(set(step.status) == {"random", "2"} for step in read(run, "open"))
+    assert all(set(step.status) == {"random", "2"} for step in read(run, "open")), "no third file"
 
 
 def test_a_sample_that_a_method_lacks_or_repeats_is_an_error(run):
@@ -107,10 +99,10 @@ def test_one_heatmap_per_sample_is_the_same_at_every_step(run):
     first, second = read_scores(*path, ScoreSettings(step_scores="aggregated"))
     for method in first.raw:
         stored = [run.raw["llama", method, "open", "two steps", step] for step in (0, 5)]
-        wanted = np.mean(stored, axis=0, dtype=np.float64)
-        np.testing.assert_array_equal(first.raw[method], wanted)
-        np.testing.assert_array_equal(second.raw[method], wanted)
-    for how, expected in (("own", stored[0]), ("aggregated", wanted)):
+        mean = np.mean(stored, axis=0, dtype=np.float64)
+        np.testing.assert_array_equal(first.raw[method], mean)
+        np.testing.assert_array_equal(second.raw[method], mean)
+    for how, expected in (("own", stored[0]), ("aggregated", mean)):
         (only,) = read_scores(*path, ScoreSettings(step_scores=how, step_interval=10))
         assert only.step == 0
         np.testing.assert_array_equal(only.raw[method], expected)
