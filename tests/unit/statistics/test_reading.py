@@ -27,11 +27,10 @@ def test_a_kind_of_file_that_is_not_given_is_named():
 
 
 def test_rows_of_several_values_are_read_and_none_is_no_error(tmp_path):
-    rows = [
-        statistics_row("soft_ns", "sst2", "a", 0.1, protocol=p) for p in ("dynamic", "fixed", "")
-    ]
+    row = statistics_row("soft_ns", "sst2", "a", 0.1)
+    rows = [row | {"protocol": protocol} for protocol in ("dynamic", "fixed", "")]
     write_rows(tmp_path / "s.parquet", "statistics", rows, {})
     files = Files({"statistics": [tmp_path / "s.parquet"]})
-    found = files.rows_if_any("statistics", protocol=("fixed", ""), model=("llama", ""))
-    assert found["protocol"].tolist() == ["fixed", ""]
+    rows = files.rows_if_any("statistics", protocol=("fixed", ""), model=("llama", ""))
+    assert rows["protocol"].tolist() == ["fixed", ""]
     assert files.rows_if_any("statistics", model=("gpt", "")).empty
