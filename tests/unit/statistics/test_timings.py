@@ -5,19 +5,17 @@ import statistics
 
 import pytest
 
-from helpers.script_runs import summarise
+from helpers.script_runs import summary_rows
 from pisoft.errors import BenchmarkError
-from pisoft.statistics.results import select, summary_table
 from pisoft.statistics.timings import timing_rows
-from pisoft.store.parquet import read_rows, write_rows
+from pisoft.store.parquet import write_rows
 
 FACTS = {"peak_memory_mb": 900.5, "peak_device_memory_mb": None, "device": "cpu"}
 
 
-def step(sample, number, seconds, tokens=4, status="ok"):
-    tokens = None if seconds is None else tokens
-    row = {"sample_id": sample, "step": number, "seconds": seconds}
-    return {**row, "prompt_tokens": tokens, "float32_agreement": None, "status": status}
+def step(sample, index, seconds, tokens=4, status="ok"):
+    row = {"sample_id": sample, "step": index, "seconds": seconds, "status": status}
+    return {**row, "prompt_tokens": seconds and tokens, "float32_agreement": None}
 
 
 STEPS = [
@@ -53,18 +51,17 @@ def test_a_samples_time_is_the_sum_of_its_steps_and_failed_samples_are_counted(t
 
 def test_agreement_with_float32_is_a_mean_over_the_steps_that_have_one(tmp_path):
     rows = [{**row, "float32_agreement": {0: 0.9, 2: 0.8}.get(i)} for i, row in enumerate(STEPS)]
-    found = timing_rows(write_steps(tmp_path / "llama/mine/sst2.parquet", rows))
-    agreement = found.set_index("metric").loc["float32_agreement"]
+    table = timing_rows(write_steps(tmp_path / "llama/mine/sst2.parquet", rows))
+    agreement = table.set_index("metric").loc["float32_agreement"]
     assert (agreement["value"], agreement["n"]) == (pytest.approx(0.85), 2)
-    assert set(found["n"]) == {2, 3}
+    assert set(table["n"]) == {2, 3}
 
 
 def test_without_a_sample_there_is_no_mean(tmp_path):
     one = write_steps(tmp_path / "m/one/d.parquet", [step("a", 0, 0.5)])
     none = write_steps(tmp_path / "m/none/d.parquet", [step("a", 0, None, status="empty_record")])
-    rows = summary_table("timings", [timing_rows(one), timing_rows(none)]).to_pandas()
-    single, empty = (select(rows, method=name).set_index("metric") for name in ("one", "none"))
-    assert single.loc["seconds_per_sample", ["n", "value"]].tolist() == [1, 0.5]
+    of_one, empty = (timing_rows(path).set_index("metric") for path in (one, none))
+    assert of_one.loc["seconds_per_sample", ["n", "value"]].tolist() == [1, 0.5]
     assert (empty[["n", "n_failed"]] == [0, 1]).all(axis=None)
     assert empty["value"].count() == 1, "the memory of the job"
 
@@ -78,8 +75,6 @@ def test_a_file_that_does_not_say_its_device_is_named(tmp_path):
 def test_the_script_writes_every_cell(tmp_path):
     cells = list(itertools.product(("llama", "mistral"), ("random", "mine"), ("sst2", "imdb")))
     steps = [write_steps(tmp_path / "{}/{}/{}.parquet".format(*cell)) for cell in cells]
-    output = tmp_path / "timings.parquet"
-    summarise("timings", {"run": "demo"}, {"attribution_times": steps}, {"timings": output})
-    rows = read_rows(output, "timings")
+    rows = summary_rows("timings", {"run": "demo"}, {"attribution_times": steps}, tmp_path)
     assert [row["n"] for row in rows] == [3] * 8 * 5
     assert [(row["model"], row["method"], row["dataset"]) for row in rows[::5]] == cells
