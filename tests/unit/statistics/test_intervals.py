@@ -6,20 +6,13 @@ import pytest
 from scipy.stats import norm, t, ttest_1samp
 from statsmodels.stats.proportion import proportion_confint
 
-from pisoft.statistics.intervals import (
-    adjusted_ends,
-    equivalence_p_values,
-    half_widths,
-    moment_roots,
-    share_ends,
-    skewness,
-    summed_roots,
-)
+from pisoft.statistics import intervals
+from pisoft.statistics.intervals import adjusted_ends, moment_roots, share_ends
 
 
 @pytest.mark.parametrize("n", [2, 3, 400])
 def test_half_widths_of_intervals_of_means_are_those_of_the_distribution(n):
-    widths = half_widths(pd.Series([0.5, 0.5, 0.5]), pd.Series([n, 1, 0]))
+    widths = intervals.half_widths(pd.Series([0.5, 0.5, 0.5]), pd.Series([n, 1, 0]))
     assert widths[0] == pytest.approx(0.5 * t.ppf(0.975, n - 1))
     assert widths[1:].isna().all()
 
@@ -31,8 +24,8 @@ def of_mean(values):
 
 
 def equivalence(values, margin):
-    n = np.array([len(values)])
-    return equivalence_p_values(of_mean(values), values.mean(keepdims=True), margin, n, n - 1)[0]
+    n, mean = np.array([len(values)]), values.mean(keepdims=True)
+    return intervals.equivalence_p_values(of_mean(values), mean, margin, n, n - 1)[0]
 
 
 def test_moments_of_a_sum_are_those_of_its_parts():
@@ -43,26 +36,22 @@ def test_moments_of_a_sum_are_those_of_its_parts():
         shares = bottom / bottom.sum(axis=0)
         ratio = top.sum(axis=0) / bottom.sum(axis=0)
         parts.append((top / bottom.sum(axis=0) - ratio * shares, shares))
-    halved = summed_roots([moment_roots(*part) / 2 for part in parts])
+    halved = intervals.summed_roots([moment_roots(*part) / 2 for part in parts])
     deviations = np.concatenate([part[0] / 2 for part in parts])
-    assert halved[0] == pytest.approx(np.sqrt((deviations**2).sum(axis=0)))
-    assert halved[1] == pytest.approx(np.cbrt((deviations**3).sum(axis=0)))
-    covariances = [(d * s).sum(axis=0) / 2 for d, s in parts]
-    assert halved[2] == pytest.approx(sum(covariances))
-    variances = [(d**2).sum(axis=0) / 4 for d, _ in parts]
-    both = sum(v * c for v, c in zip(variances, covariances, strict=True))
-    assert halved[3] == pytest.approx(np.cbrt(both))
+    covariances = np.array([(d * s).sum(axis=0) / 2 for d, s in parts])
+    variances = np.array([(d**2).sum(axis=0) / 4 for d, _ in parts])
+    roots = [np.sqrt((deviations**2).sum(axis=0)), np.cbrt((deviations**3).sum(axis=0))]
+    roots += [covariances.sum(axis=0), np.cbrt((variances * covariances).sum(axis=0))]
+    assert halved == pytest.approx(np.array(roots))
 
 
 @pytest.mark.parametrize("margin", [0.2, 0.6, 1.5])
 def test_equivalence_without_skewness_is_two_t_tests(margin):
     values = 0.3 + np.array([-2.0, -1.0, -0.5, 0.0, 0.5, 1.0, 2.0])
-    sides = [
-        ttest_1samp(values, -margin, alternative="greater").pvalue,
-        ttest_1samp(values, margin, alternative="less").pvalue,
-    ]
-    assert equivalence(values, margin) == pytest.approx(max(sides))
-    assert equivalence(-values, margin) == pytest.approx(max(sides))
+    above = ttest_1samp(values, -margin, alternative="greater").pvalue
+    below = ttest_1samp(values, margin, alternative="less").pvalue
+    for mirrored in (values, -values):
+        assert equivalence(mirrored, margin) == pytest.approx(max(above, below))
 
 
 @pytest.mark.parametrize("sign", [1, -1])
@@ -81,7 +70,7 @@ def test_skewness_is_that_of_the_mean_and_moves_the_interval_to_its_side():
     roots = of_mean(values)
     centred = values - values.mean()
     expected = (centred**3).mean() / values.std() ** 3 / np.sqrt(20)
-    assert skewness(roots) == pytest.approx([expected])
+    assert intervals.skewness(roots) == pytest.approx([expected])
     below, above = adjusted_ends(roots, np.array([2.0]))[:, 0]
     assert above > 1.2 * below > 0
     mirrored = adjusted_ends(of_mean(-values), np.array([2.0]))[:, 0]
@@ -91,20 +80,11 @@ def test_skewness_is_that_of_the_mean_and_moves_the_interval_to_its_side():
 def test_samples_that_agree_have_an_interval_without_width_and_certain_equivalence():
     roots = of_mean(np.full(5, 0.5))
     assert adjusted_ends(roots, np.array([3.0])).ravel().tolist() == [0, 0]
-    assert skewness(roots).tolist() == [0]
-    assert equivalence(np.full(5, 0.5), 0.6) == 0
-    assert equivalence(np.full(5, 0.5), 0.4) == 1
+    assert intervals.skewness(roots).tolist() == [0]
+    assert [equivalence(np.full(5, 0.5), margin) for margin in (0.6, 0.4)] == [0, 1]
 
 
 # Shares -----------------------------------------------------------------------------------------
-
-
-def of_shares(values):
-    """The ends of the intervals of means of values between 0 and 1, (n, C)."""
-    n, columns = values.shape
-    reach = np.full(columns, np.sqrt(n / (n - 1)) * t.ppf(0.975, n - 1))
-    errors = values.std(axis=0) / np.sqrt(n)
-    return share_ends(values.mean(axis=0), errors, reach, np.full(columns, n))
 
 
 @pytest.mark.parametrize("hits", [0, 3, 11, 20])
@@ -127,6 +107,8 @@ def test_shares_of_0_and_1_have_wilsons_interval(hits):
 )
 def test_intervals_of_shares_cover_and_stay_between_0_and_1(draw, mean, least, n):
     values = draw(np.random.default_rng(4), (n, 3000)).astype(float)
-    low, high = of_shares(values)
+    reach = np.full(3000, np.sqrt(n / (n - 1)) * t.ppf(0.975, n - 1))
+    errors = values.std(axis=0) / np.sqrt(n)
+    low, high = share_ends(values.mean(axis=0), errors, reach, np.full(3000, n))
     assert ((low >= 0) & (high <= 1)).all()
     assert least <= ((low <= mean) & (mean <= high)).mean() < 0.99
