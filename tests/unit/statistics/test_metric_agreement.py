@@ -38,9 +38,9 @@ def test_of_insertion_the_lowest_is_best():
 
 def test_methods_without_a_value_are_left_out_of_the_pair_only():
     rows = metric_rows({NS: [1, 2, 3, 0], NC: [1, 2, 3, None], "soft_nc": [1, 2, 3, 0.5]})
-    found = compared(rows)
-    assert found.loc["average", "dynamic", NS, "dynamic", NC].tolist() == [1, 3]
-    assert found.loc["average", "dynamic", NS, "dynamic", "soft_nc"]["n"] == 4
+    taus = compared(rows)
+    assert taus.loc["average", "dynamic", NS, "dynamic", NC].tolist() == [1, 3]
+    assert taus.loc["average", "dynamic", NS, "dynamic", "soft_nc"]["n"] == 4
 
 
 @pytest.mark.parametrize("values", [[5, 5, 5], [5, None, None], [None, 5, None]])
@@ -51,19 +51,18 @@ def test_tau_is_undefined_without_an_order(values):
 def test_protocols_are_compared_with_each_other_and_datasets_on_their_own():
     rows = metric_rows({NS: [1, 2, 3]}, "dynamic", ["average", "sst2", "imdb"])
     rows += metric_rows({NS: [3, 2, 1]}, "fixed", ["average", "imdb"])
-    found = compared(rows)
-    found = found.xs(("dynamic", NS, "fixed", NS), level=PAIR[1:])
-    assert list(found.index) == ["average", "sst2", "imdb"]
-    assert list(found["value"]) == pytest.approx([-1, np.nan, -1], nan_ok=True)
-    assert list(found["n"]) == [3, 0, 3]
+    taus = compared(rows).xs(("dynamic", NS, "fixed", NS), level=PAIR[1:])
+    assert list(taus.index) == ["average", "sst2", "imdb"]
+    assert list(taus["value"]) == pytest.approx([-1, np.nan, -1], nan_ok=True)
+    assert list(taus["n"]) == [3, 0, 3]
 
 
 def test_counterfactuals_are_compared_where_they_are_there():
     values = {NS: [0.1, 0.2, 0.9], DELETION: [1, 2, 3], INSERTION: [3, 2, 1]}
     without, _ = ordering_metrics(results("statistics", metric_rows(values)))
     rows = metric_rows(values | {"tokens_changed": [0.3, 0.2, 0.1]})
-    compared_too, _ = ordering_metrics(results("statistics", rows))
-    assert [*compared_too.values()] == [*without.values(), "Tokens changed"]
+    metrics, _ = ordering_metrics(results("statistics", rows))
+    assert [*metrics.values()] == [*without.values(), "Tokens changed"]
     assert tau(rows, NS, "tokens_changed") == 1
 
 
@@ -79,19 +78,19 @@ def test_two_orders_agree_in_the_samples_and_in_their_resamples():
     replicates = pd.DataFrame(np.hstack([changed, area, area]), columns=columns)
     sizes = {"n": [9, 7, 8, *[9] * 6], "n_failed": [0, 2, 1, *[0] * 6], "n_clusters": 9}
     counts = pd.DataFrame(sizes | {"datasets": 1, "fewest": 9}, columns)
-    (row,) = resampled_agreement(Estimates(replicates, counts), "tokens_changed", (NS, NC))
-    found = row.iloc[0]
-    assert (found["protocol"], found["model"], found["other"]) == ("fixed", "llama", NS)
-    assert found["value"] == pytest.approx(1)
-    assert found["low"] == pytest.approx(-1, abs=0.1)
-    assert found["high"] == pytest.approx(1 / 3, abs=0.1)
-    assert (found["n"], found["n_failed"]) == (7, 2)
-    assert not [*resampled_agreement(Estimates(replicates, counts), "not_flipped", (NS, NC))]
+    estimates = Estimates(replicates, counts)
+    (rows,) = resampled_agreement(estimates, "tokens_changed", (NS, NC))
+    row = rows.iloc[0]
+    assert row[["protocol", "model", "other"]].tolist() == ["fixed", "llama", NS]
+    assert row["value"] == pytest.approx(1)
+    assert row[["low", "high"]].tolist() == pytest.approx([-1, 1 / 3], abs=0.1)
+    assert row[["n", "n_failed"]].tolist() == [7, 2]
+    assert not [*resampled_agreement(estimates, "not_flipped", (NS, NC))]
 
 
 def test_metrics_without_a_value_are_left_out():
     rows = metric_rows({NS: [1, 2], NC: [None, None], DELETION: [1, 2]})
-    shown, left_out = ordering_metrics(results("statistics", rows))
-    assert list(shown.values()) == ["π-Soft-NS · dynamic", "Deletion"]
+    metrics, left_out = ordering_metrics(results("statistics", rows))
+    assert list(metrics.values()) == ["π-Soft-NS · dynamic", "Deletion"]
     assert len(left_out) == len(SOFT_METRICS) + len(RANKING_METRICS) - 2
     assert left_out["dynamic", NC] == "π-Soft-NC · dynamic"
