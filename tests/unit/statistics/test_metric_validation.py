@@ -1,5 +1,7 @@
 """The order of the controls by each metric, against counts made by hand."""
 
+import itertools
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -11,7 +13,7 @@ from pisoft.config.jobs.summaries import MetricValidationJob
 from pisoft.statistics.controls import curve_values, sample_values
 from pisoft.statistics.metric_validation import PAIRS, RESAMPLES, validation
 from pisoft.statistics.reading import Files
-from pisoft.store.parquet import read_rows, write_rows
+from pisoft.store.parquet import write_rows
 
 LADDER = ("oracle", "oracle-noise-0.5", "oracle-noise-2")
 SETTINGS = MetricValidationJob(ladder=LADDER, middle=LADDER[1], seed=1)
@@ -38,8 +40,7 @@ def test_shares_are_counts_with_ties_as_a_half():
         pairs = list(zip(named[better], named[worse], strict=True))
         wins = sum(a > b for a, b in pairs) + sum(a == b for a, b in pairs) / 2
         row = rows[f"{better}_over_{worse}", ""]
-        assert row["value"] == wins / 40
-        assert (row["n"], row["n_failed"]) == (40, 0)
+        assert (row["value"], row["n"], row["n_failed"]) == (wins / 40, 40, 0)
         p, z = wins / 40, 1.959963984540054
         middle = (p + z**2 / 80) / (1 + z**2 / 40)  # Wilson, 1927
         half = z / (1 + z**2 / 40) * np.sqrt(p * (1 - p) / 40 + z**2 / (4 * 40**2))
@@ -121,36 +122,28 @@ def files(tmp_path):
     rows = {name: soft_rows(steps, seed=seed) for seed, name in enumerate(NAMES)}
     path = tmp_path / "ranking_samples.parquet"
     cell = {"model": "llama", "dataset": "sst2", "status": "ok", "reason": None}
+    metrics = ("deletion_auc", "insertion_auc")
     ranked = [
-        {**cell, "method": name, "sample_id": sample, "metric": metric, "value": 1 - place / 20}
-        for place, name in enumerate(NAMES)
-        for sample in "ab"
-        for metric in ("deletion_auc", "insertion_auc")
+        {**cell, "method": name, "sample_id": sample, "metric": metric, "value": 1 - index / 20}
+        for (index, name), sample, metric in itertools.product(enumerate(NAMES), "ab", metrics)
     ]
     reason = {"status": "not_applicable", "reason": "open", "sample_id": None, "value": None}
-    ranked.append({**ranked[0], "dataset": "why", **reason})
-    write_rows(path, "ranking_samples", ranked, {})
-    made = {**soft_summaries(tmp_path, rows), "ranking_samples": path}
-    return {kind: [path] for kind, path in made.items()}
+    write_rows(path, path.stem, [*ranked, {**ranked[0], "dataset": "why", **reason}], {})
+    return {**soft_summaries(tmp_path, rows), path.stem: path}
 
 
-def test_every_metric_is_validated_with_higher_as_better(files):
-    samples, curves = list(sample_values(Files(files))), list(curve_values(Files(files)))
+def test_every_part_of_every_metric_is_validated_with_higher_as_better(files, tmp_path):
+    by_kind = Files({kind: [path] for kind, path in files.items()})
+    samples, curves = list(sample_values(by_kind)), list(curve_values(by_kind))
     cells = [tuple(cell.values()) for cell, _ in (*samples, *curves)]
     assert len(cells) == len(set(cells))
     assert {(cell["metric"], cell["position"]) for cell, _ in curves} == {
         (metric, pi) for metric in ("pi_soft_ns", "pi_soft_nc") for pi in GRID
     }
     assert {cell["dataset"] for cell, _ in samples} == {"sst2"}, "`why` has no ranked samples"
-    by_metric = {cell["metric"]: (cell["protocol"], values) for cell, values in samples}
-    assert by_metric["auc_pi_soft_ns"][0] == "dynamic"
-    protocol, deletion = by_metric["deletion_auc"]
-    assert protocol is None
-    assert (by_metric["insertion_auc"][1] == -deletion).all(axis=None)
-
-
-def test_the_summary_has_every_part_of_every_metric(files, tmp_path):
-    path = tmp_path / "metric_validation.parquet"
-    script_runs.summarise("metric_validation", SETTINGS, files, {path.stem: path})
-    rows = read_rows(path, "metric_validation")
+    protocols = {cell["metric"]: cell["protocol"] for cell, _ in samples}
+    assert (protocols["auc_pi_soft_ns"], protocols["deletion_auc"]) == ("dynamic", None)
+    values = {cell["metric"]: of_metric for cell, of_metric in samples}
+    assert (values["insertion_auc"] == -values["deletion_auc"]).all(axis=None)
+    rows = script_runs.summary_rows("metric_validation", SETTINGS, files, tmp_path)
     assert len(rows) == (2 * len(GRID) + 6 + 2) * (len(PAIRS) + 3 + len(NAMES))
