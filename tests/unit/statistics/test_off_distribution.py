@@ -9,7 +9,8 @@ import pytest
 from helpers import script_runs
 from pisoft.faithfulness.inspection import CLEAN, READ
 from pisoft.statistics.off_distribution import CLEAN_INPUT, by_sample
-from pisoft.store.parquet import read_rows, write_rows
+from pisoft.statistics.results import select
+from pisoft.store.parquet import write_rows
 
 GRID = (0.1, 0.5, 0.95)
 OPERATORS = ("zero", "hide")
@@ -56,14 +57,13 @@ def test_means_are_over_samples_and_failures_are_counted(tmp_path):
     paths = [tmp_path / f"inputs/dynamic/llama/{name}.parquet" for name in files]
     for path, rows in zip(paths, files.values(), strict=True):
         write_rows(path, "inputs", rows, {})
-    output, settings = tmp_path / "off_distribution.parquet", {"seed": 1, "resamples": 200}
-    script_runs.summarise(output.stem, settings, {"inputs": paths}, {output.stem: output})
-    found = pd.DataFrame(read_rows(output, "off_distribution"))
-    assert set(found["dataset"]) == {"sst2", "why", "average"}
-    entropies = found[(found["dataset"] == "sst2") & (found["metric"] == "entropy")]
+    settings = {"seed": 1, "resamples": 200}
+    rows = script_runs.summary_rows("off_distribution", settings, {"inputs": paths}, tmp_path)
+    results = pd.DataFrame(rows)
+    assert set(results["dataset"]) == {"sst2", "why", "average"}
+    entropies = select(results, dataset="sst2", metric="entropy")
     assert len(entropies) == len(OPERATORS) * len(GRID) + 1
-    assert set(entropies["n"]) == {3}
-    assert set(entropies["n_failed"]) == {2}
+    assert (entropies[["n", "n_failed"]] == [3, 2]).all(axis=None)
     for row in entropies.itertuples():
         values = [
             r["clean_entropy" if row.part else "entropy"]
@@ -73,8 +73,7 @@ def test_means_are_over_samples_and_failures_are_counted(tmp_path):
         ]
         assert row.value == pytest.approx(np.mean(values))
         assert row.low <= row.value <= row.high
-    unknown = found[(found["dataset"] == "why") & (found["metric"] == "label_probability")]
-    assert unknown["value"].isna().all()
+    assert select(results, dataset="why", metric="label_probability")["value"].isna().all()
 
 
 def test_attention_on_hidden_keys_is_no_estimate(tmp_path):
