@@ -21,29 +21,20 @@ def test_a_missing_key_is_empty_and_a_missing_number_null():
     assert table["value"].null_count == 2
     assert rows["n"].tolist() == [0, 0, 3, 3]
 
-
-def test_no_frame_is_an_empty_table():
     assert summary_table("ranks", []).equals(SCHEMAS["ranks"].empty_table())
 
 
-def test_a_column_that_results_do_not_have_is_an_error():
+def test_an_unknown_column_and_two_numbers_with_the_same_keys_are_errors():
     with pytest.raises(ValueError, match=r"ranks: results have no column \['pi'\]"):
         summary_table("ranks", [NUMBERS.assign(pi=0.5)])
-
-
-def test_two_numbers_with_the_same_keys_are_an_error():
     with pytest.raises(ValueError, match=r"two numbers of the same keys: .*'method': 'x'"):
         summary_table("ranks", [NUMBERS, NUMBERS.assign(value=2.0)[:1]])
 
 
-def test_rows_are_selected_by_one_value_or_several():
+def test_rows_are_selected_by_one_value_or_several_and_a_shared_key_is_constant():
     rows = summary_table("ranks", [NUMBERS]).to_pandas()
     assert select(rows, method="x")["method"].tolist() == ["x"]
     assert select(rows, method={"y": "Label"}, metric=("a", "b"))["method"].tolist() == ["y"]
     assert select(rows, metric="b").empty
-
-
-def test_a_key_is_constant_if_all_rows_share_it():
-    rows = summary_table("ranks", [NUMBERS]).to_pandas()
     assert constant_keys(rows) == [key for key in KEYS if key != "method"]
     assert constant_keys(rows[:0]) == []
