@@ -18,17 +18,16 @@ DRAWING = ResamplingJob(seed=1, resamples=300)
 def skewed(n, columns=3, shift=0.4):
     """Skewed ratios of n samples, some of which failed; the last column is a median."""
     generator = np.random.default_rng(n)
-    names = pd.MultiIndex.from_product([["m"], range(columns)], names=["metric", "method"])
     values = generator.gamma(1, size=(n, columns)) - shift
     values[generator.random(values.shape) < 0.1] = np.nan
-    index = [f"s{k}" for k in range(n)]
-    top = pd.DataFrame(values, index, names)
-    bottom = pd.DataFrame(generator.gamma(3, size=values.shape), index, names)
+    top, bottom = table_of(values), table_of(generator.gamma(3, size=values.shape))
     return Samples(top, bottom, top.isna().sum(), [False] * (columns - 1) + [True])
 
 
-def of_clusters(samples, clusters):
-    return replace(samples, clusters=clusters)
+def table_of(values):
+    keys = [("m", method) for method in range(values.shape[1])]
+    columns = pd.MultiIndex.from_tuples(keys, names=["metric", "method"])
+    return pd.DataFrame(values, [f"s{k}" for k in range(len(values))], columns)
 
 
 def twice(samples):
@@ -51,7 +50,7 @@ def numbers(of_dataset):
 
 def test_clusters_of_a_single_sample_change_no_bit():
     samples = skewed(14)
-    alone = of_clusters(samples, {name: f"of {name}" for name in samples.numerators.index})
+    alone = replace(samples, clusters={name: f"of {name}" for name in samples.numerators.index})
     for one, other in zip(numbers(samples), numbers(alone), strict=True):
         assert_frame_equal(one, other, check_exact=True)
         assert one["n_clusters"].isna().all()
@@ -80,22 +79,18 @@ def test_mean_rows_are_those_of_a_regression_with_clusters_of_different_sizes():
     error = of_means.moment_roots.iloc[0, 0] * np.sqrt(count / (count - 1))
     assert error == pytest.approx(fit.bse.iloc[0])
     assert of_means.counts["n_clusters"].tolist() == [count]
-    columns = ["standard_error", "n_clusters"]
-    (row,) = mean_rows(values, clusters)[columns].itertuples(index=False)
-    assert row == pytest.approx((fit.bse.iloc[0], count))
-    (row,) = mean_rows(values, {})[columns].itertuples(index=False)
-    assert row == pytest.approx((present.sem(), np.nan), nan_ok=True)
+    for given, expected in ((clusters, (fit.bse.iloc[0], count)), ({}, (present.sem(), np.nan))):
+        row = mean_rows(values, given)[["standard_error", "n_clusters"]].iloc[0]
+        assert row.tolist() == pytest.approx(list(expected), nan_ok=True)
 
 
 def test_intervals_cover_correlated_samples_only_by_their_clusters():
     """100 samples in 44 clusters, half of the variance between these."""
     generator = np.random.default_rng(2)
     cluster = np.sort(np.r_[np.arange(44), generator.integers(44, size=56)])
-    shared, single = generator.normal(size=(2, 100, 2000))
-    columns = pd.MultiIndex.from_product([["m"], range(2000)], names=["metric", "method"])
-    names = [f"s{k}" for k in range(100)]
-    values = pd.DataFrame((shared[cluster] + single) / np.sqrt(2), names, columns)
-    clusters = dict(zip(names, map(str, cluster), strict=True))
+    shared, of_sample = generator.normal(size=(2, 100, 2000))
+    values = table_of((shared[cluster] + of_sample) / np.sqrt(2))
+    clusters = dict(zip(values.index, map(str, cluster), strict=True))
     covered = []
     for of_means in (Samples.of_means(values), Samples.of_means(values, clusters)):
         rows = estimate_rows({"d": of_means}, DRAWING).query("dataset == 'd'")
