@@ -17,7 +17,6 @@ from pisoft.seeds import keyed_generator
 from pisoft.statistics.alternatives import ALTERNATIVES, HALVES, NEW_DRAWS
 from pisoft.statistics.metrics import AVERAGE
 from pisoft.statistics.results import select
-from pisoft.store.parquet import read_rows
 
 GRID = (0.1, 0.3, 0.4, 0.9)
 STEPS = {"a": 3, "b": 1, "c": 2, "d": 1, "e": 1}
@@ -49,22 +48,21 @@ def sensitivity(folder, *cells, operators=(), **settings):
         for protocol, method, dataset, rows in given:
             cell = Cell(*protocol.split("@"), model="llama", method=method, dataset=dataset)
             files[kind].append(write_soft(folder, rows, cell))
-    path = folder / "sensitivity.parquet"
-    script_runs.summarise("sensitivity", {**SETTINGS, **settings}, files, {"sensitivity": path})
-    found = pd.DataFrame(read_rows(path, "sensitivity")).astype({"value": float})
-    indexed = found.set_index(["protocol", "metric", "dataset", "part"])
+    rows = script_runs.summary_rows("sensitivity", {**SETTINGS, **settings}, files, folder)
+    table = pd.DataFrame(rows).astype({"value": float})
+    indexed = table.set_index(["protocol", "metric", "dataset", "part"])
     by_fact = dict(iter(indexed.groupby("other")))
     facts = {fact: rows["value"] for fact, rows in by_fact.items() if fact}
     return by_fact[""].assign(**facts, best=by_fact["best_changes"]["text"]).reset_index()
 
 
 def cells_of(rows, dataset="sst2", protocol="dynamic"):
-    return [(protocol, method, dataset, own) for method, own in rows.items()]
+    return [(protocol, method, dataset, rows[method]) for method in rows]
 
 
-def one(found, alternative, metric="auc_pi_soft_ns", dataset="sst2", protocol="dynamic"):
+def one(table, alternative, metric="auc_pi_soft_ns", dataset="sst2", protocol="dynamic"):
     keys = {"part": alternative, "metric": metric, "dataset": dataset, "protocol": protocol}
-    (row,) = select(found, **keys).to_dict("records")
+    (row,) = select(table, **keys).to_dict("records")
     return row
 
 
@@ -98,29 +96,24 @@ def value_at(row, metric, alternative, clamp):
 
 def sample_areas(rows, metric, alternative, clamp, grid=GRID):
     """Each sample's area, mean over the steps of which every row is ok; and its H₀."""
-    found = {}
-    for sample, own in itertools.groupby(rows, key=lambda r: r["sample_id"]):
-        areas, h0s = [], []
-        for _, step in itertools.groupby(own, key=lambda r: r["step"]):
-            by_pi = {r["pi"]: r for r in step}
-            if any(r["status"] != "ok" for r in by_pi.values()):
-                continue
-            points = [(pi, value_at(by_pi[pi], metric, alternative, clamp)) for pi in grid]
-            if alternative == "whole_range":
-                points = [(0, 0), *points, (1, 1)]
-            if alternative == "low_pi":
-                points = [(pi, y) for pi, y in points if pi <= 0.3]
-            if alternative == "every_second_pi":
-                points = points[::2]
-            areas.append(area(points))
-            h0s.append(by_pi[grid[0]]["h0"])
-        if areas:
-            found[sample] = statistics.fmean(areas), statistics.fmean(h0s)
-    return found
+    by_sample = {}
+    for (sample, _), step in itertools.groupby(rows, key=lambda r: (r["sample_id"], r["step"])):
+        by_pi = {r["pi"]: r for r in step}
+        if any(r["status"] != "ok" for r in by_pi.values()):
+            continue
+        points = [(pi, value_at(by_pi[pi], metric, alternative, clamp)) for pi in grid]
+        if alternative == "whole_range":
+            points = [(0, 0), *points, (1, 1)]
+        if alternative == "low_pi":
+            points = [(pi, y) for pi, y in points if pi <= 0.3]
+        if alternative == "every_second_pi":
+            points = points[::2]
+        by_sample.setdefault(sample, []).append((area(points), by_pi[grid[0]]["h0"]))
+    return {sample: np.mean(steps, axis=0) for sample, steps in by_sample.items()}
 
 
 def reduced(areas, alternative):
-    """A method's number, from its samples' areas; None if it has none."""
+    """A method's number, from its samples' areas; NaN if it has none."""
     if not areas:
         return np.nan
     tops, bottoms = zip(*areas, strict=True)
@@ -130,12 +123,12 @@ def reduced(areas, alternative):
 
 
 def order(rows, metric, alternative, clamp):
-    by_method = [sample_areas(own, metric, alternative, clamp) for own in rows.values()]
+    by_method = [sample_areas(rows[method], metric, alternative, clamp) for method in rows]
     return [reduced(list(areas.values()), alternative) for areas in by_method]
 
 
 @pytest.fixture(scope="module", params=["draw", "mean", "none"])
-def found(request, tmp_path_factory):
+def summary(request, tmp_path_factory):
     rows = methods()
     rows["mine"] = rows_of(1, failed=("b",))
     folder = tmp_path_factory.mktemp(request.param)
@@ -147,11 +140,10 @@ DIRECT = [name for name in ALTERNATIVES if name not in ("half_samples", *NEW_DRA
 
 @pytest.mark.parametrize("metric", METRICS)
 @pytest.mark.parametrize("alternative", DIRECT)
-def test_every_alternative_s_order_is_that_of_the_written_draws(found, metric, alternative):
-    rows, clamp, table = found
+def test_every_alternative_s_order_is_that_of_the_written_draws(summary, metric, alternative):
+    rows, clamp, table = summary
     if alternative.startswith("clamp") and (metric.endswith("nc") or alternative[6:] == clamp):
-        of_metric = table[table["metric"] == metric]
-        assert alternative not in set(of_metric["part"]), "it is the run's own"
+        assert select(table, metric=metric, part=alternative).empty, "it is the run's own"
         return
     row = one(table, alternative, metric)
     run, other = (order(rows, METRICS[metric], name, clamp) for name in ("run", alternative))
@@ -165,18 +157,17 @@ def test_every_alternative_s_order_is_that_of_the_written_draws(found, metric, a
 
 
 @pytest.mark.parametrize("alternative", ["squared_distance", "ratio_of_means", "median"])
-def test_intervals_are_those_of_orders_taken_anew_of_every_resample(found, alternative):
-    rows, clamp, table = found
-    samples = list(STEPS)
-    drawn = keyed_generator(1, "bootstrap", "sst2").integers(len(samples), size=(200, len(samples)))
+def test_intervals_are_those_of_orders_taken_anew_of_every_resample(summary, alternative):
+    rows, clamp, table = summary
+    drawn = keyed_generator(1, "bootstrap", "sst2").integers(len(STEPS), size=(200, len(STEPS)))
     areas = {
         name: [sample_areas(method, "nc", name, clamp) for method in rows.values()]
         for name in ("run", alternative)
     }
     taus = []
-    for chosen in drawn:
+    for chosen in np.array([*STEPS])[drawn]:
         orders = np.array([
-            [reduced([of[samples[i]] for i in chosen if samples[i] in of], name) for of in methods]
+            [reduced([of[sample] for sample in chosen if sample in of], name) for of in methods]
             for name, methods in areas.items()
         ])  # fmt: skip
         compared = np.isfinite(orders).all(axis=0)
@@ -190,27 +181,25 @@ def test_half_of_the_samples_is_the_mean_of_random_halves(tmp_path):
     rows = methods()
     row = one(sensitivity(tmp_path, *cells_of(rows)), "half_samples")
     run = order(rows, "ns", "run", "draw")
-    areas = [sample_areas(own, "ns", "run", "draw") for own in rows.values()]
-    taus, changed, moved = [], [], []
+    areas = [sample_areas(of_method, "ns", "run", "draw") for of_method in rows.values()]
+    changes = []
     for number in range(HALVES):
         generator = keyed_generator(1, "half of the samples", "sst2", number)
         half = [list(STEPS)[place] for place in generator.permutation(len(STEPS))[:2]]
         other = [statistics.fmean(a[sample][0] for sample in half) for a in areas]
-        taus.append(kendalltau(run, other).statistic)
-        changed.append(np.argmax(run) != np.argmax(other))
-        moved.append(np.abs(rankdata(run) - rankdata(other)).max())
-    assert row["value"] == pytest.approx(statistics.fmean(taus))
-    assert row["best_changes"] == pytest.approx(np.mean(changed))
-    assert row["rank_change"] == pytest.approx(np.mean(moved))
+        moved = np.abs(rankdata(run) - rankdata(other)).max()
+        changes.append([kendalltau(run, other)[0], np.argmax(run) != np.argmax(other), moved])
+    columns = ("value", "best_changes", "rank_change")
+    assert [row[name] for name in columns] == pytest.approx(np.mean(changes, axis=0))
     assert row["best"] == ""
 
 
 def test_halves_compare_the_methods_that_have_a_value_in_each_of_them(tmp_path):
     rows = methods(steps={"a": 1, "b": 1})
     rows["mine"] = rows_of(1, {"a": 1, "b": 1}, failed=("b",))
-    found = sensitivity(tmp_path, *cells_of(rows))
-    assert one(found, "half_samples")["n_methods"] == len(METHODS) - 1
-    assert one(found, "median")["n_methods"] == len(METHODS)
+    table = sensitivity(tmp_path, *cells_of(rows))
+    assert one(table, "half_samples")["n_methods"] == len(METHODS) - 1
+    assert one(table, "median")["n_methods"] == len(METHODS)
 
 
 def test_the_average_orders_by_the_mean_over_datasets(tmp_path):
@@ -233,30 +222,31 @@ def tau(rows, other_rows):
 
 def test_routings_and_operators_are_compared_over_the_methods_that_have_both(tmp_path):
     names = ("dynamic", "fixed", "dynamic@mean", "dynamic@hide", "fixed@mean")
-    of_names = [(name, methods(20 * place)) for place, name in enumerate(names)]
-    runs, operators = dict(of_names[:2]), dict(of_names[2:])
-    del operators["dynamic@hide"][METHODS[0]]
+    rows = {name: methods(20 * place) for place, name in enumerate(names)}
+    del rows["dynamic@hide"][METHODS[0]]
     soft, others = (
-        [cell for name, rows in of.items() for cell in cells_of(rows, protocol=name)]
-        for of in (runs, operators)
+        [cell for name in chosen for cell in cells_of(rows[name], protocol=name)]
+        for chosen in (names[:2], names[2:])
     )
-    found = sensitivity(tmp_path, *soft, operators=others)
-    assert set(found["protocol"]) == set(runs)
-    for protocol, routing in itertools.permutations(runs):
-        others_of = {"other_routing": runs[routing], "operator_mean": operators[f"{protocol}@mean"]}
-        for name, other in others_of.items():
-            expected = pytest.approx(tau(runs[protocol], other))
-            assert one(found, name, protocol=protocol)["value"] == expected
-    row = one(found, "operator_hide")
-    assert row["value"] == pytest.approx(tau(runs["dynamic"], operators["dynamic@hide"]))
-    assert row["n_methods"] == len(METHODS) - 1
+    table = sensitivity(tmp_path, *soft, operators=others)
+    assert set(table["protocol"]) == {"dynamic", "fixed"}
+    for protocol, part, other in (
+        ("dynamic", "other_routing", "fixed"),
+        ("dynamic", "operator_mean", "dynamic@mean"),
+        ("dynamic", "operator_hide", "dynamic@hide"),
+        ("fixed", "other_routing", "dynamic"),
+        ("fixed", "operator_mean", "fixed@mean"),
+    ):
+        row = one(table, part, protocol=protocol)
+        assert row["value"] == pytest.approx(tau(rows[protocol], rows[other]))
+        assert row["n_methods"] == len(rows[other])
     alone = sensitivity(tmp_path, *soft[: len(METHODS)], operators=others)
     assert set(NEW_DRAWS) & set(alone["part"]) == {"operator_mean", "operator_hide"}
 
 
 def test_few_draws_and_a_short_grid_say_what_they_lack(tmp_path):
-    found = sensitivity(tmp_path, *cells_of(methods(draws=1, grid=(0.2, 0.7))))
-    missing = found[found["text"] != ""]
+    table = sensitivity(tmp_path, *cells_of(methods(draws=1, grid=(0.2, 0.7))))
+    missing = table[table["text"] != ""]
     assert dict(zip(missing["part"], missing["text"], strict=True)) == {
         "clamp_mean": "a single draw is stored",
         "single_draw": "a single draw is stored",
@@ -265,8 +255,8 @@ def test_few_draws_and_a_short_grid_say_what_they_lack(tmp_path):
         "every_second_pi": "the grid has fewer than two such π",
     }
     assert missing[["value", "low", "best_changes"]].isna().all(axis=None)
-    found = sensitivity(tmp_path, *cells_of(methods(draws=3)))
-    assert set(found.loc[found["text"] != "", "part"]) == {"half_draws"}
+    table = sensitivity(tmp_path, *cells_of(methods(draws=3)))
+    assert set(table.loc[table["text"] != "", "part"]) == {"half_draws"}
 
 
 @pytest.mark.parametrize(
@@ -278,17 +268,17 @@ def test_few_draws_and_a_short_grid_say_what_they_lack(tmp_path):
     ],
 )
 def test_without_an_order_every_row_says_why(tmp_path, cells, reason):
-    found = sensitivity(tmp_path, *cells_of(cells))
-    assert set(found["text"]) == {reason}
-    assert found[["value", "low", "high", "best_changes", "rank_change"]].isna().all(axis=None)
-    assert (found["n"] + found["n_failed"] == len(STEPS)).all()
+    table = sensitivity(tmp_path, *cells_of(cells))
+    assert set(table["text"]) == {reason}
+    assert table[["value", "low", "high", "best_changes", "rank_change"]].isna().all(axis=None)
+    assert (table["n"] + table["n_failed"] == len(STEPS)).all()
 
 
 def test_a_single_sample_has_no_interval_and_no_half(tmp_path):
-    found = sensitivity(tmp_path, *cells_of(methods(steps={"a": 2})))
-    assert found[["low", "high"]].isna().all(axis=None)
-    assert one(found, "half_samples")["text"] == "fewer than two samples have a value"
-    assert one(found, "median")["value"] == 1, "the median of one is its mean"
+    table = sensitivity(tmp_path, *cells_of(methods(steps={"a": 2})))
+    assert table[["low", "high"]].isna().all(axis=None)
+    assert one(table, "half_samples")["text"] == "fewer than two samples have a value"
+    assert one(table, "median")["value"] == 1, "the median of one is its mean"
 
 
 def test_a_dataset_without_any_value_leaves_the_others_as_they_are(tmp_path):
