@@ -10,7 +10,7 @@ from helpers import script_runs
 from pisoft.faithfulness.inspection import CLEAN, READ
 from pisoft.statistics.off_distribution import CLEAN_INPUT, by_sample
 from pisoft.statistics.results import select
-from pisoft.store.parquet import write_rows
+from pisoft.store.parquet import read_rows, write_rows
 
 GRID = (0.1, 0.5, 0.95)
 OPERATORS = ("zero", "hide")
