@@ -135,17 +135,17 @@ class RunFile(Strict):
 
     @model_validator(mode="after")
     def _operators_fit(self) -> RunFile:
-        own = self.evaluation.operator
-        if own == HIDE and "fixed" in self.protocols:
+        operator = self.evaluation.operator
+        if operator == HIDE and "fixed" in self.protocols:
             raise ValueError(
                 "protocols: 'fixed' is not allowed with evaluation.operator 'hide', because hidden "
                 "keys change the attention that it holds; allowed with it is 'dynamic'"
             )
         if self.operators is None:
             return self
-        if own in self.operators.others:
+        if operator in self.operators.others:
             raise ValueError(
-                f"operators.others: '{own}' is the run's own evaluation.operator; leave it out"
+                f"operators.others: '{operator}' is the run's own evaluation.operator; leave it out"
             )
         if HIDE in self.operators.others and self.evaluation.mask != "token":
             raise ValueError(
