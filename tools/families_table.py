@@ -354,5 +354,5 @@ def _has_window(model: LanguageModel) -> str:
 if __name__ == "__main__":
     warnings.filterwarnings("ignore")
     torch.set_num_threads(1)
-    found = [row_of(family) for family in FAMILIES]
-    PAGE.write_text(page(found, batching_note(found)), encoding="utf-8")
+    table_rows = [row_of(family) for family in FAMILIES]
+    PAGE.write_text(page(table_rows, batching_note(table_rows)), encoding="utf-8")

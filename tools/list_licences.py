@@ -28,16 +28,16 @@ CUDA = re.compile(r"(cuda|nvidia)-")
 
 
 def main(arguments: argparse.Namespace) -> None:
-    """Print name, version and licence of all that is locked."""
+    """Print name, version and licence of every locked package."""
     lock = arguments.lock.read_text(encoding="utf-8")
     refused = []
     for name, version, marker in re.findall(r"^([\w.-]+)==([^ ;]+)( ;)?", lock, re.M):
-        found = licence(name)
+        terms = licence(name)
         # A line with a marker may be for another platform, and CPU builds of torch have no CUDA.
-        elsewhere = found is None and (bool(marker) or CUDA.match(name) is not None)
-        print(f"{name:40} {version:12} {'not installed here' if elsewhere else found or 'none'}")
-        if not (elsewhere or CUDA.match(name) or name in TOOLS or is_allowed(found or "")):
-            refused.append(f"{name} ({found or 'no licence is named'})")
+        elsewhere = terms is None and (bool(marker) or CUDA.match(name) is not None)
+        print(f"{name:40} {version:12} {'not installed here' if elsewhere else terms or 'none'}")
+        if not (elsewhere or CUDA.match(name) or name in TOOLS or is_allowed(terms or "")):
+            refused.append(f"{name} ({terms or 'no licence is named'})")
     if refused:
         raise BenchmarkError(
             f"{arguments.lock}: licences that tools/list_licences.py does not allow: "
@@ -46,18 +46,18 @@ def main(arguments: argparse.Namespace) -> None:
 
 
 def licence(name: str) -> str | None:
-    """Return what a package's metadata say, '' if they say nothing, None if it is not installed."""
+    """Return the licence in a package's metadata, '' without one, None if it is not installed."""
     try:
-        said = metadata(name)
+        fields = metadata(name)
     except PackageNotFoundError:
         return None
     if name in READ:
         return READ[name]
-    if said["License-Expression"]:
-        return said["License-Expression"]
-    lines = said.get_all("Classifier", [])
+    if fields["License-Expression"]:
+        return fields["License-Expression"]
+    lines = fields.get_all("Classifier", [])
     kinds = [line.rpartition(" :: ")[2] for line in lines if "OSI Approved" in line]
-    first = (said["License"] or "").strip().partition("\n")[0]  # some hold the whole text
+    first = (fields["License"] or "").strip().partition("\n")[0]  # some hold the whole text
     return " AND ".join(kinds) or first.replace("UNKNOWN", "")
 
 

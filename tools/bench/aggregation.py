@@ -292,10 +292,10 @@ def summary_files(root: Path) -> dict[str, Path]:
 
 
 def cells_of(config: Config, keys: Iterable[str]) -> list[dict[str, str]]:
-    """Return the combinations of models, datasets and the like that a rule's files are of."""
+    """Return the distinct combinations of these wildcards over the cells of a run."""
     cells = [cell.keys for cell in config.cells()]
-    found = dict.fromkeys(tuple((key, cell[key]) for key in keys) for cell in cells)
-    return [dict(pairs) for pairs in found]
+    combinations = dict.fromkeys(tuple((key, cell[key]) for key in keys) for cell in cells)
+    return [dict(pairs) for pairs in combinations]
 
 
 def slice_of(config: Config, name: str, cell: Mapping[str, str]) -> str:
@@ -305,14 +305,14 @@ def slice_of(config: Config, name: str, cell: Mapping[str, str]) -> str:
 
 def pairs(values: Mapping[str, Any]) -> list[str]:
     """Return KEY=VALUE of every value."""
-    return [f"{key}={value}" for key, found in values.items() for value in listed(found)]
+    return [f"{key}={item}" for key, value in values.items() for item in listed(value)]
 
 
 def options(**values: Any) -> list[str]:
-    """Return a script's options; one that is a list takes all of its values."""
+    """Return a script's command line options; a list becomes one option with several values."""
     line = []
-    for name, found in values.items():
-        line += [f"--{name.replace('_', '-')}", *map(str, listed(found))]
+    for name, value in values.items():
+        line += [f"--{name.replace('_', '-')}", *map(str, listed(value))]
     return line
 
 

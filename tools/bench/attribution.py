@@ -122,7 +122,7 @@ def our_seconds(method: str, samples: list[ExplainedSample], repetitions: int) -
 
 
 def inseq_seconds(case: Case, sample: ExplainedSample, repetitions: int) -> float:
-    """Return Inseq's seconds for one sample; it explains given texts one at a time."""
+    """Return Inseq's seconds for one sample; Inseq explains given texts one at a time."""
     mend_inseq()
     options = REAGENT if case.method == "reagent" else {}
     model = load_model(build_network("eager"), case.method, tokenizer=tokenizer(), **options)
@@ -130,8 +130,8 @@ def inseq_seconds(case: Case, sample: ExplainedSample, repetitions: int) -> floa
     whole = tokenizer().decode([*sample.prompt_ids, *sample.output_ids])
 
     def work() -> None:
-        found = model.attribute(prompt, whole, show_progress=False, **case.arguments)
-        scores = found[0].target_attributions
+        attributions = model.attribute(prompt, whole, show_progress=False, **case.arguments)
+        scores = attributions[0].target_attributions
         assert scores.shape[:2] == (case.prompt + case.generated, case.generated)
 
     return best_seconds(work, repetitions, warm_up=repetitions > 1)

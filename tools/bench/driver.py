@@ -20,10 +20,10 @@ PERIOD = 0.2  # seconds between two looks
 
 
 def look_on(begin: float, looks: list[tuple[float, float, int]]) -> None:
-    """Note seconds, CPU seconds and threads, without this one, for as long as the process runs."""
+    """Record seconds, CPU seconds and the number of other threads until the process ends."""
     while True:
-        own = time.perf_counter() - begin, time.process_time(), threading.active_count() - 1
-        looks.append(own)
+        look = time.perf_counter() - begin, time.process_time(), threading.active_count() - 1
+        looks.append(look)
         time.sleep(PERIOD)
 
 

@@ -143,12 +143,12 @@ class Load:
 
 
 def measure(workload: Workload, setting: str) -> Load:
-    """Run a workload in a folder of its own.
+    """Run a workload in a temporary folder.
 
     Args:
         workload: the jobs.
-        setting: words of Snakemake's command line, the first of them a rate limit or none, and
-            `one-timer` for the benchmark's hook.
+        setting: a rate limit or none, then words of Snakemake's command line; `one-timer` selects
+            the benchmark's hook.
 
     Raises:
         BenchmarkError: Snakemake has failed.
@@ -167,11 +167,13 @@ def measure(workload: Workload, setting: str) -> Load:
         line = [sys.executable, str(DRIVER), "load.json", "--workflow-profile", "none", *options]
         environment = {key: os.environ[key] for key in os.environ if key != "SNAKEMAKE_PROFILE"}
         environment["PYTHONPATH"] = str(REPOSITORY / "scripts")
-        found = subprocess.run(
+        completed = subprocess.run(
             line, cwd=folder, env=environment, capture_output=True, text=True, check=False
         )
-        if found.returncode:
-            raise BenchmarkError(f"Snakemake has failed under {setting}:\n{found.stderr[-2000:]}")
+        if completed.returncode:
+            raise BenchmarkError(
+                f"Snakemake has failed under {setting}:\n{completed.stderr[-2000:]}"
+            )
         return load_of(json.loads((folder / "load.json").read_text(encoding="utf-8")))
 
 
