@@ -38,13 +38,13 @@ def test_variances_are_those_of_simulated_runs(stored, steps):
     """Whether all π have been stored or three of each step."""
     generator, records, runs = np.random.default_rng(1), 30, 400
     pilot, sample = curves_of(4000, generator, steps)
-    found = variances(kept(pilot, sample, stored, 1), sample, GRID)
+    expected = variances(kept(pilot, sample, stored, 1), sample, GRID)
     for count in (1, 2, GRID.size):
         drawn = (kept(*curves_of(records, generator, steps), count, seed) for seed in range(runs))
         areas = [np.trapezoid(np.nanmean(curves, axis=0), GRID) for curves in drawn]
         # Three π of each step do not show that neighbours vary together.
         tolerance = 0.15 if stored == GRID.size else 0.3
-        assert found[count - 1] / records == pytest.approx(np.var(areas), rel=tolerance), count
+        assert expected[count - 1] / records == pytest.approx(np.var(areas), rel=tolerance), count
 
 
 @pytest.mark.parametrize("ratio", [1, 10, 40])
@@ -61,8 +61,7 @@ def test_the_best_number_is_that_of_the_closed_form(ratio):
 
 def test_one_pi_of_each_step_says_nothing_of_two():
     curves, sample = curves_of(50, np.random.default_rng(3))
-    found = variances(kept(curves, sample, 1, 1), sample, GRID)
-    assert np.isnan(found[1:]).all()
+    assert np.isnan(variances(kept(curves, sample, 1, 1), sample, GRID)[1:]).all()
 
 
 @pytest.mark.parametrize("draws", [1, 4])
