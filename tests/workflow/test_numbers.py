@@ -125,10 +125,10 @@ def finished(studied_once):
 
 @pytest.mark.parametrize("table", ["pi_soft_auc", "original_soft"])
 def test_values_of_the_soft_tables(finished, table):
-    found = numbers_of(finished, f"{table}/dynamic/toy")
+    values = numbers_of(finished, f"{table}/dynamic/toy")
     by_cell = {(m, d): samples_of(finished, m, d) for m in METHODS for d in DATASETS}
-    assert len(found) == len({key[0] for key in found}) * 3 * 3
-    for (metric, dataset, method), value in found.items():
+    assert len(values) == len({key[0] for key in values}) * 3 * 3
+    for (metric, dataset, method), value in values.items():
         if dataset == "average":
             parts = [statistic(metric, by_cell[method, d]) for d in DATASETS]
             assert value == pytest.approx(statistics.fmean(parts), rel=1e-9), (metric, method)
@@ -138,10 +138,10 @@ def test_values_of_the_soft_tables(finished, table):
 
 
 def test_p_values_of_sign_flips_against_the_best_are_exact_for_few_samples(finished):
-    found = numbers_of(finished, "pi_soft_auc/dynamic/toy", "p_sign_flip_adjusted")
+    p_values = numbers_of(finished, "pi_soft_auc/dynamic/toy", "p_sign_flip_adjusted")
     for metric, dataset in itertools.product(("auc_pi_soft_ns", "auc_pi_soft_nc"), DATASETS):
         samples = {
-            m: {s: own[metric] for s, own in samples_of(finished, m, dataset).items()}
+            m: {s: values[metric] for s, values in samples_of(finished, m, dataset).items()}
             for m in METHODS
         }
         if dataset == "toy-sentiment":
@@ -151,11 +151,11 @@ def test_p_values_of_sign_flips_against_the_best_are_exact_for_few_samples(finis
         for with_control in (True, False):
             family = [pair for pair in pairs if ("random" in pair) == with_control]
             parts = [difference_parts(samples[one], samples[other]) for one, other in family]
-            p_values = step_down(np.stack(parts, axis=1))
-            corrected |= {frozenset(pair): p for pair, p in zip(family, p_values, strict=True)}
+            adjusted = step_down(np.stack(parts, axis=1))
+            corrected |= {frozenset(pair): p for pair, p in zip(family, adjusted, strict=True)}
         best = max(samples, key=lambda m: statistics.fmean(samples[m].values()))
         for method in METHODS:
-            p_value = found[metric, dataset, method]
+            p_value = p_values[metric, dataset, method]
             if method == best:
                 assert math.isnan(p_value)
             else:
@@ -182,21 +182,21 @@ def selected_samples(project, metric):
     best = max(by_depth, key=lambda depth: (by_depth[depth], -depth))
     rest = {row["sample_id"] for row in rows if row["part"] == "rest"}
     of_depth = samples_of(project, f"grad_ellm-loosened-{best:02d}", "toy-sentiment")
-    return {sample: own[metric] for sample, own in of_depth.items() if sample in rest}
+    return {sample: values[metric] for sample, values in of_depth.items() if sample in rest}
 
 
 def test_the_selected_depth_stands_in_the_main_table(finished):
-    found = {
+    lines = {
         (line["metric"], line["dataset"]): line
         for line in all_lines_of(finished, "pi_soft_auc/dynamic/toy")
         if line["method"] == SELECTED
     }
     for metric in ("auc_pi_soft_ns", "auc_pi_soft_nc"):
         values = selected_samples(finished, metric).values()
-        line = found[metric, "toy-sentiment"]
+        line = lines[metric, "toy-sentiment"]
         assert float(line["value"]) == pytest.approx(statistics.fmean(values), rel=1e-9)
         assert int(line["n"]) == len(values)
-        assert found[metric, "average"]["value"] == "", "it has no value on the other dataset"
+        assert lines[metric, "average"]["value"] == "", "it has no value on the other dataset"
 
 
 def test_intervals_hold_the_value_and_are_as_wide_as_students(finished):
@@ -275,7 +275,7 @@ def test_the_layer_study(finished):
     assert len(lines) == 2 * (2 + 2 + 3)
     for line in lines:
         part = "rest" if line["part"] in ("selected", "fixed") else line["part"]
-        chosen = [name for name, own in parts.items() if part in (own, "leaky")]
+        chosen = [name for name, of_sample in parts.items() if part in (of_sample, "leaky")]
         assert int(line["n"]) == len(chosen)
         if min(counts.values()) < 2:
             assert not line.get("value"), "a part is too small for a standard error"
@@ -348,27 +348,27 @@ def test_agreement_of_metrics_on_methods(finished):
 
 def test_advantage_over_random_scores(finished):
     samples = {(m, d): samples_of(finished, m, d) for m in METHODS for d in DATASETS}
-    found, corrected = defaultdict(list), defaultdict(list)
+    parts_of, corrected = defaultdict(list), defaultdict(list)
     for line in lines_of(finished, "advantage/dynamic/toy"):
         shown = DATASETS if line["dataset"] == "average" else (line["dataset"],)
         parts = []
         for dataset in shown:
-            control, own = samples["random", dataset], samples[line["method"], dataset]
+            control, scored = samples["random", dataset], samples[line["method"], dataset]
             values = [
-                advantage(line, {pi: own[s][line["metric"], pi] - control[s][line["metric"], pi]
+                advantage(line, {pi: scored[s][line["metric"], pi] - control[s][line["metric"], pi]
                                  for pi in GRID})
-                for s in own
+                for s in scored
             ]  # fmt: skip
             parts.append(np.array(values) / len(values) / len(shown))
         assert int(line["n"]) == sum(map(len, parts))
         assert float(line["value"]) == pytest.approx(sum(map(sum, parts)), abs=1e-9), line
         if line["part"] != "at" and line["dataset"] in DATASETS:
             family = (line["metric"], line["dataset"])
-            found[family].append(parts[0])
+            parts_of[family].append(parts[0])
             corrected[family].append(float(line["p_sign_flip_adjusted"]))
-    for family, parts in found.items():
+    for family, parts in parts_of.items():
         assert corrected[family] == pytest.approx(step_down(np.stack(parts, axis=1)))
-    assert len(found) == 2 * len(DATASETS)
+    assert len(parts_of) == 2 * len(DATASETS)
 
 
 def advantage(line, curve):
@@ -464,7 +464,7 @@ def test_evidence(finished):
             low, high = min(raw.values()), max(raw.values())
             scores = {place: (value - low) / (high - low) for place, value in raw.items()}
             order = sorted(places, key=scores.get, reverse=True)
-            found = {
+            numbers = {
                 "top_1_in_evidence": order[0] in marked,
                 "recovery_at_k": len(marked & set(order[: len(marked)])) / len(marked),
                 "mass_on_evidence": sum(scores[p] for p in marked) / sum(scores.values()),
@@ -477,12 +477,12 @@ def test_evidence(finished):
                     for i in range(1, len(places) + 1)
                 ),
             }
-            for metric, value in found.items():
+            for metric, value in numbers.items():
                 samples[metric, dataset, method][row["sample_id"]].append(value)
     for (metric, dataset, method), value in numbers_of(finished, "evidence_recovery/toy").items():
         shown = DATASETS if dataset == "average" else (dataset,)
         means = [
-            statistics.fmean(statistics.fmean(own) for own in samples[metric, d, method].values())
+            statistics.fmean(map(statistics.fmean, samples[metric, d, method].values()))
             for d in shown
         ]
         assert value == pytest.approx(statistics.fmean(means), rel=1e-9), (metric, dataset, method)
@@ -495,31 +495,33 @@ def scores_of(project, method, dataset):
     prompts = read_rows(results / f"data/prompts/toy/{dataset}.parquet", "prompts")
     content = {row["sample_id"]: np.array(row["content_mask"]) for row in prompts}
     path = results / f"data/attributions/toy/{method}/{dataset}.parquet"
-    found = {}
+    scores = {}
     for row in read_rows(path, "attributions"):
         raw = np.array(row["raw_scores"])[content[row["sample_id"]]]
-        found[row["sample_id"], row["step"]] = (raw - raw.min()) / (raw.max() - raw.min())
-    return found
+        scores[row["sample_id"], row["step"]] = (raw - raw.min()) / (raw.max() - raw.min())
+    return scores
 
 
 def draws_of_random_scores(project, dataset):
     """Masks and changes of the log-probability by sample and step."""
     path = project.folder / f"results/tiny/data/soft/dynamic/toy/random/{dataset}.parquet"
-    scores, found = scores_of(project, "random", dataset), defaultdict(list)
+    scores, draws = scores_of(project, "random", dataset), defaultdict(list)
     for row in read_rows(path, "soft"):
         key = (row["sample_id"], row["step"])
-        own = scores[key]
+        of_step = scores[key]
         where = "original" if row["pi"] is None else GRID.index(row["pi"])
-        chances = own if row["pi"] is None else np.clip(own, 1e-6, 1 - 1e-6) ** row["alpha"]
+        chances = of_step if row["pi"] is None else np.clip(of_step, 1e-6, 1 - 1e-6) ** row["alpha"]
         for draw in range(2):
-            drawn = keyed_generator(1, "mask", *key, where, draw).random((own.size, 1))[:, 0]
-            found[key].append((drawn < chances, row["ns_log_probability_changes"][draw]))
-            found[key].append((drawn >= chances, row["nc_log_probability_changes"][draw]))
-    return {key: [np.array(part) for part in zip(*own, strict=True)] for key, own in found.items()}
+            drawn = keyed_generator(1, "mask", *key, where, draw).random((of_step.size, 1))[:, 0]
+            draws[key].append((drawn < chances, row["ns_log_probability_changes"][draw]))
+            draws[key].append((drawn >= chances, row["nc_log_probability_changes"][draw]))
+    return {
+        key: [np.array(part) for part in zip(*rows, strict=True)] for key, rows in draws.items()
+    }
 
 
 def test_datamodel_scores(finished):
-    found = numbers_of(finished, "datamodel_scores/dynamic/toy")
+    numbers = numbers_of(finished, "datamodel_scores/dynamic/toy")
     checked = 0
     for method, dataset in itertools.product(METHODS, DATASETS):
         scores, draws = (
@@ -543,10 +545,10 @@ def test_datamodel_scores(finished):
                     fit[0] / (changes**2).sum(),
                 )
             )
-        means = np.mean([np.mean(own, axis=0) for own in by_sample.values()], axis=0)
+        means = np.mean([np.mean(steps, axis=0) for steps in by_sample.values()], axis=0)
         names = ("lds_given_count", "lds", "faithfulness_correlation", "infidelity")
         for metric, value in zip(names, means, strict=True):
-            assert found[metric, dataset, method] == pytest.approx(value, abs=1e-6), metric
+            assert numbers[metric, dataset, method] == pytest.approx(value, abs=1e-6), metric
             checked += 1
     assert checked == 4 * len(METHODS) * len(DATASETS)
 

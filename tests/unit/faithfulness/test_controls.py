@@ -90,10 +90,10 @@ def twin(scores_of_steps, number=1, sample="a", status=OK):
         {"sample_id": sample, "step": step, "raw_scores": raw, "converged": None, "status": status}
         for step, raw in enumerate(scores_of_steps)
     ]
-    found = permuted_rows(
+    permuted = permuted_rows(
         prompt_of(sample), rows, Permuted(method="m", number=number), "content", 1
     )
-    return [row["raw_scores"] for row in found]
+    return [row["raw_scores"] for row in permuted]
 
 
 def test_a_twin_has_the_scores_of_the_perturbable_tokens_in_another_order():
@@ -125,9 +125,9 @@ def test_names_and_labels_of_the_test_of_the_metrics():
     assert validation.ladder == ("oracle", "oracle-noise-0.5", "oracle-noise-1", "oracle-noise-2")
     assert validation.middle == "oracle-noise-1"
     assert MetricValidation(noise=(0.5, 2)).middle == "oracle-noise-0.5"
-    found = {control.name: control for control in validation.controls}
-    assert found["oracle-noise-2"].label == "Oracle, noise 2"
-    assert set(found) == {*validation.ladder, "anti-oracle", "position", "uniform", "first-token"}
+    by_name = {control.name: control for control in validation.controls}
+    assert by_name["oracle-noise-2"].label == "Oracle, noise 2"
+    assert set(by_name) == {*validation.ladder, "anti-oracle", "position", "uniform", "first-token"}
 
 
 @pytest.mark.parametrize("noise", [(0.0, 1.0), (2.0, 1.0), ()])

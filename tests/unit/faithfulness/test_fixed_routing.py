@@ -22,20 +22,20 @@ def plain_distances(plain, masks):
     plain.set_attn_implementation(NAME)
     embeddings = plain.get_input_embeddings()(torch.tensor([IDS]))
     clean, maps = logits(plain, embeddings).softmax(-1), observed(plain, IDS).maps
-    found = []
+    expected = []
     for mask in masks:
         perturbed = embeddings.clone()
         perturbed[0, PERTURBABLE] *= torch.from_numpy(mask).double()[:, None]
         one = logits(plain, perturbed, held=maps).softmax(-1)
-        found.append(float((clean.sqrt() - one.sqrt()).square().sum().div(2).sqrt()))
-    return np.array(found)
+        expected.append(float((clean.sqrt() - one.sqrt()).square().sum().div(2).sqrt()))
+    return np.array(expected)
 
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_every_draw_and_the_zero_baseline_equal_the_plain_forward(shape):
     model, plain = twins(shape)
-    found = distances(model, TARGET, MASKS, 30, "fixed")
-    np.testing.assert_allclose(found, plain_distances(plain, MASKS), atol=1e-7)
+    result = distances(model, TARGET, MASKS, 30, "fixed")
+    np.testing.assert_allclose(result, plain_distances(plain, MASKS), atol=1e-7)
     row = {"sample_id": "s", "step": 0, "raw_scores": list(range(10)), "status": "ok"}
     settings = EvaluationSettings(pi_grid=(0.2, 0.8), draws=2)
     ((row, *_),) = evaluated(model, [(TARGET, row)], settings, protocol="fixed")
@@ -53,5 +53,5 @@ def test_replaying_the_clean_input_changes_nothing_at_all(shape, dtype):
 def test_bfloat16_draws_are_near_those_of_the_same_weights_in_float64(shape):
     rounded, (exact, _) = twins(shape, torch.bfloat16)[0], twins(shape)
     exact.network.load_state_dict(rounded.network.state_dict())
-    found, expected = (distances(model, TARGET, MASKS, 100, "fixed") for model in (rounded, exact))
-    np.testing.assert_allclose(found, expected, atol=0.03)
+    result, expected = (distances(model, TARGET, MASKS, 100, "fixed") for model in (rounded, exact))
+    np.testing.assert_allclose(result, expected, atol=0.03)

@@ -57,10 +57,10 @@ def plainly(plain, read, operator, mask):
         norms = []
         last = plain.model.layers[-1]
         handle = last.register_forward_hook(lambda _, __, out: norms.append(out[0]))
-        found = plain(inputs_embeds=inputs[None], output_attentions=True, **options)
+        output = plain(inputs_embeds=inputs[None], output_attentions=True, **options)
         handle.remove()
-        p = found.logits[0, -1].softmax(-1)
-        looked = torch.stack(found.attentions)[:, 0, :, -1].mean(dim=(0, 1))
+        p = output.logits[0, -1].softmax(-1)
+        looked = torch.stack(output.attentions)[:, 0, :, -1].mean(dim=(0, 1))
         return {
             "entropy": float(-(p * p.log()).sum()),
             "label_probability": float(p[LABELS].sum()),
@@ -68,17 +68,17 @@ def plainly(plain, read, operator, mask):
             "hidden_norm": float(norms[0].reshape(-1, norms[0].shape[-1])[-1].norm()),
         }
 
-    own, clean = forward(operator), forward(None)
-    own["hidden_norm"] /= clean.pop("hidden_norm")
-    return own | {f"clean_{name}": value for name, value in clean.items()}
+    measured, clean = forward(operator), forward(None)
+    measured["hidden_norm"] /= clean.pop("hidden_norm")
+    return measured | {f"clean_{name}": value for name, value in clean.items()}
 
 
 @pytest.mark.parametrize("shape", one_quick(SHAPES))
 def test_every_number_is_the_mean_over_masks_of_the_plain_models(shape):
     model, plain = twins(shape)
-    found = inspected(model, 50)
-    assert len(found) == 2 * 3 * len(GRID)
-    for (step, operator, pi), row in found.items():
+    rows = inspected(model, 50)
+    assert len(rows) == 2 * 3 * len(GRID)
+    for (step, operator, pi), row in rows.items():
         assert row["status"] == "ok"
         uniforms = IndependentUniforms(SEED, "s", step, (len(CONTENT), 1))
         read = [*IDS, *GENERATION["output_ids"][:step]]
@@ -103,8 +103,8 @@ def test_inputs_that_are_read_are_counted(budget):
 
 def test_only_evaluated_steps_are_inspected():
     first, last = GENERATION["steps"]
-    found = inspected(twins("llama-gqa")[0], operators=("zero",), step_interval=last + 1)
-    assert {step for step, *_ in found} == {first} == {0}
+    rows = inspected(twins("llama-gqa")[0], operators=("zero",), step_interval=last + 1)
+    assert {step for step, *_ in rows} == {first} == {0}
 
 
 def test_held_attention_is_not_read():

@@ -75,9 +75,9 @@ def distances(head, protocol):
     total = int(IS_EVIDENCE.sum())
     kept = np.arange(total + 1)
     in_view = kept if protocol == "dynamic" else total  # whose keys attention sees
-    found = kept * math.exp(C) / (in_view * math.exp(C) + len(IDS) - in_view)
+    attended = kept * math.exp(C) / (in_view * math.exp(C) + len(IDS) - in_view)
     states = np.zeros((total + 1, WIDTH))
-    states[:, AXES[ASKING]], states[:, FOUND] = 1, found
+    states[:, AXES[ASKING]], states[:, FOUND] = 1, attended
     states *= ROOT / np.linalg.norm(states, axis=1, keepdims=True)
     roots = np.sqrt(softmax(states @ head.T, axis=1))
     return np.sqrt(((roots - roots[-1]) ** 2).sum(axis=1) / 2)
@@ -93,10 +93,10 @@ def retaining(pi):
 
 def kept_evidence(probabilities):
     """Return the distribution of the number of kept evidence tokens."""
-    known = np.array([1.0])
+    chances = np.array([1.0])
     for probability in probabilities[IS_EVIDENCE]:
-        known = np.convolve(known, [1 - probability, probability])
-    return known
+        chances = np.convolve(chances, [1 - probability, probability])
+    return chances
 
 
 @pytest.mark.parametrize(
@@ -108,26 +108,26 @@ def test_both_metrics_are_the_known_ones_at_every_pi(model, head, protocol, samp
     row = {"sample_id": "s", "step": 0, "raw_scores": RAW.tolist(), "status": "ok"}
     target = PerturbationTarget(IDS, PERTURBABLE, 5)
     (rows,) = evaluated(model, [(target, row)], settings, seed=11, protocol=protocol)
-    known = distances(head, protocol)
-    h0 = known[0]
-    values = {"ns": np.maximum(0, 1 - known / h0), "nc": known / h0}
+    expected_distances = distances(head, protocol)
+    h0 = expected_distances[0]
+    values = {"ns": np.maximum(0, 1 - expected_distances / h0), "nc": expected_distances / h0}
     measures = {
         "ns": lambda drawn: soft_ns(h0, drawn, "draw"),
         "nc": lambda drawn: soft_nc(h0, drawn),
     }
-    assert [found["pi"] for found in rows] == [None, *GRID]
-    for found in rows:
-        assert found["h0"] == pytest.approx(h0, abs=1e-7)
-        probabilities = retaining(found["pi"])
+    assert [row["pi"] for row in rows] == [None, *GRID]
+    for row in rows:
+        assert row["h0"] == pytest.approx(h0, abs=1e-7)
+        probabilities = retaining(row["pi"])
         for metric, chances in (("ns", probabilities), ("nc", 1 - probabilities)):
-            drawn = np.array(found[f"{metric}_distances"])
-            off = np.abs(drawn[:, None] - known).min(axis=1)
+            drawn = np.array(row[f"{metric}_distances"])
+            off = np.abs(drawn[:, None] - expected_distances).min(axis=1)
             assert off.max() < 2e-7, "a number of kept evidence tokens that there is not"
             weights = kept_evidence(chances)
             expected = weights @ values[metric]
             error = math.sqrt(weights @ (values[metric] - expected) ** 2 / DRAWS)
             assert abs(float(measures[metric](drawn)) - expected) <= 3 * error, (
-                found["pi"],
+                row["pi"],
                 metric,
             )
 

@@ -19,8 +19,8 @@ def drawn(sampler="iid", key=(1, "a", 0), index=0, tokens=4, width=1, draws=DRAW
 
 def over_samples(sampler, tokens, count, index=2):
     """Return the first two draws of many samples, (2, samples, tokens)."""
-    found = [drawn(sampler, (1, str(k), 0), index, tokens) for k in range(count)]
-    return np.stack(found)[:, :2].transpose(1, 0, 2)
+    draws = [drawn(sampler, (1, str(k), 0), index, tokens) for k in range(count)]
+    return np.stack(draws)[:, :2].transpose(1, 0, 2)
 
 
 @pytest.mark.parametrize("count", [1, 2, 5, 19])
@@ -48,31 +48,31 @@ def test_each_bit_is_kept_with_its_score_and_by_itself(sampler):
         kept = (of_draw < scores).sum(axis=0)
         assert kept[0] == 0
         assert kept[-1] == count
-        for found, score in zip(kept[1:-1], scores[1:-1], strict=True):
-            assert binomtest(int(found), count, score).pvalue > 1e-4
+        for times, score in zip(kept[1:-1], scores[1:-1], strict=True):
+            assert binomtest(int(times), count, score).pvalue > 1e-4
         assert kstest(of_draw[:, 2], "uniform").pvalue > 1e-4
         off_diagonal = np.corrcoef(of_draw.T)[np.triu_indices(len(scores), 1)]
         assert np.abs(off_diagonal).max() < 0.08
 
 
 def test_independent_draws_are_uncorrelated():
-    found = drawn(draws=3000)
-    assert abs(np.corrcoef(found[:-1, 0], found[1:, 0])[0, 1]) < 0.08
+    draws = drawn(draws=3000)
+    assert abs(np.corrcoef(draws[:-1, 0], draws[1:, 0])[0, 1]) < 0.08
 
 
 @pytest.mark.parametrize("index", [0, 4, ORIGINAL])
 @pytest.mark.parametrize("width", [1, 3])
 def test_latin_draws_fill_every_stratum_once(index, width):
-    found = drawn("latin", index=index, tokens=50, width=width).reshape(DRAWS, -1)
-    strata = np.floor(found * DRAWS).astype(int)
+    draws = drawn("latin", index=index, tokens=50, width=width).reshape(DRAWS, -1)
+    strata = np.floor(draws * DRAWS).astype(int)
     np.testing.assert_array_equal(np.sort(strata, axis=0), np.arange(DRAWS)[:, None] + 0 * strata)
     assert len(np.unique(strata.argsort(axis=0), axis=1).T) > 1, "each token has its own order"
 
 
 def test_latin_retaining_probabilities_of_a_draw_fill_every_stratum_once():
     source = masks_of("latin", 1, "a", 0, (50, 1), GRID, DRAWS)
-    found = np.stack([source.of_draw(index, 2)[:, 0] for index in range(GRID)])
-    strata = np.floor(found * GRID).astype(int)
+    draws = np.stack([source.of_draw(index, 2)[:, 0] for index in range(GRID)])
+    strata = np.floor(draws * GRID).astype(int)
     np.testing.assert_array_equal(np.sort(strata, axis=0), np.arange(GRID)[:, None] + 0 * strata)
 
 
@@ -83,8 +83,8 @@ def test_the_area_of_a_single_draw_varies_less_with_latin_masks():
     variances = {}
     for sampler in ("iid", "latin"):
         sources = (masks_of(sampler, 1, str(k), 0, (500, 1), size, 1) for k in range(4))
-        found = [[source.of_draw(j, 0)[:, 0] for j in range(size)] for source in sources]
-        kept = np.concatenate(found, axis=1) < grid[:, None]  # (π, tokens)
+        draws = [[source.of_draw(j, 0)[:, 0] for j in range(size)] for source in sources]
+        kept = np.concatenate(draws, axis=1) < grid[:, None]  # (π, tokens)
         assert kept.mean() == pytest.approx(0.5, abs=0.01)
         variances[sampler] = kept.mean(axis=0).var()
     assert variances["latin"] < 0.65 * variances["iid"]
@@ -131,8 +131,8 @@ PI = tuple(round(0.05 * k, 2) for k in range(1, 20))
 def calibrated(raw, pi=PI):
     """Return scores calibrated for counted masks, (P, m), and how many tokens each keeps."""
     means = calibrated_means("count", np.array(pi), raw.size)
-    found = calibrate(raw, means, FLOOR)
-    return clip_scores(raw, FLOOR) ** found.alpha[:, None], means * raw.size
+    calibration = calibrate(raw, means, FLOOR)
+    return clip_scores(raw, FLOOR) ** calibration.alpha[:, None], means * raw.size
 
 
 def counted(scores, key=(1, "a", 0), index=0, draw=0):
@@ -149,8 +149,8 @@ def score_shapes(tokens, generator):
 
 def test_means_are_counts_of_tokens_at_least_one_and_not_all():
     grid = np.array([0.01, 0.15, 0.25, 0.29, 0.75, 0.99])
-    found = calibrated_means("count", grid, 10)
-    np.testing.assert_allclose(found, [0.1, 0.2, 0.3, 0.3, 0.8, 0.9])
+    means = calibrated_means("count", grid, 10)
+    np.testing.assert_allclose(means, [0.1, 0.2, 0.3, 0.3, 0.8, 0.9])
     assert calibrated_means("count", np.array([0.29]), 50) == 15 / 50, "14.5, though not in floats"
     np.testing.assert_allclose(calibrated_means("count", grid, 2), 0.5)
     for sampler in ("iid", "latin"):
@@ -162,9 +162,9 @@ def test_counted_masks_keep_exactly_as_many_tokens_at_every_pi(tokens):
     generator = np.random.default_rng(tokens)
     for number, raw in enumerate(score_shapes(tokens, generator)):
         scores, counts = calibrated(raw)
-        for index, (own, count) in enumerate(zip(scores, counts, strict=True)):
+        for index, (of_pi, count) in enumerate(zip(scores, counts, strict=True)):
             for draw in range(5):
-                kept = counted(own, (1, f"{number}", 0), index, draw)
+                kept = counted(of_pi, (1, f"{number}", 0), index, draw)
                 assert kept.shape == (tokens, 1)
                 assert kept.sum() == pytest.approx(count, abs=1e-6), (number, index, draw)
                 assert (~kept).sum() == tokens - kept.sum(), "of NC"

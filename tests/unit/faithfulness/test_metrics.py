@@ -21,13 +21,13 @@ def test_soft_ns_is_clamped_where_it_is_said(clamp, first, second):
 def test_clamping_every_draw_gives_the_same_mean_however_many_draws_there_are():
     """A clamped mean falls with their number."""
     distances = np.random.default_rng(0).uniform(0.2, 1.0, (20_000, 15))
-    found = {
+    means = {
         (clamp, draws): soft_ns(np.full(20_000, 0.5), distances[:, :draws], clamp).mean()
         for clamp in ("draw", "mean")
         for draws in (1, 15)
     }
-    assert found["draw", 1] == pytest.approx(found["draw", 15], abs=0.005)
-    assert found["mean", 15] < found["mean", 1] - 0.05
+    assert means["draw", 1] == pytest.approx(means["draw", 15], abs=0.005)
+    assert means["mean", 15] < means["mean", 1] - 0.05
 
 
 def test_soft_nc_may_exceed_one():

@@ -162,8 +162,8 @@ def test_logits_without_tokens_are_those_of_the_shortened_prompt(shape):
         sample = RankedSample(prompt, "Yes", positions, kept)
         masks = kept.reshape(-1, len(positions))
         inputs = [perturbed_input(model, sample, mask, "remove") for mask in masks]
-        found = next_token_logits(model, inputs, ranking._read_prefix(model, inputs[0].prefix))
-        for logits, mask in zip(found, masks, strict=True):
+        result = next_token_logits(model, inputs, ranking._read_prefix(model, inputs[0].prefix))
+        for logits, mask in zip(result, masks, strict=True):
             present = np.ones(len(prompt["input_ids"]), dtype=bool)
             present[positions] = mask
             ids = torch.tensor([prompt["input_ids"]])[:, present]
@@ -448,14 +448,14 @@ def test_what_does_not_fit_alone_is_tried_once_and_the_lowered_budget_stays(monk
     monkeypatch.setattr(ranking, "next_token_logits", short_of_memory)
     evaluator = RankingEvaluator(model, RankingSettings(), "content", SEED, 100)
     block = block_of(model)
-    found = evaluator.evaluate_block(block)
-    assert [row["sample_id"] for row in found if row["status"] != "ok"] == ["long"] * 2
+    rows = evaluator.evaluate_block(block)
+    assert [row["sample_id"] for row in rows if row["status"] != "ok"] == ["long"] * 2
     assert refused.count(1) <= 2, "its other inputs are not tried"
     refused.clear()
-    assert evaluator.evaluate_block(block) == found
+    assert evaluator.evaluate_block(block) == rows
     assert refused == [1]
-    said, _ = [message for message in caplog.messages if "do not fit" in message]
-    assert said.startswith("ranking, model 'llama-gqa': sample long: ")
+    message, _ = [message for message in caplog.messages if "do not fit" in message]
+    assert message.startswith("ranking, model 'llama-gqa': sample long: ")
 
 
 def test_a_prefix_that_does_not_fit_fails_the_samples_behind_it(monkeypatch):

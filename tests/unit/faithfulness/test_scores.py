@@ -58,17 +58,16 @@ def test_one_heatmap_per_sample_is_the_mean_over_steps_unless_one_has_failed(
         {"step": 0, "raw_scores": [1.0, 2.0], "status": "ok"},
         {"step": 5, "raw_scores": later, "status": status},
     ]
-    found = aggregated(rows)
-    assert [(row["step"], row["status"]) for row in found] == [(0, status), (5, status)]
-    for row in found:
+    result = aggregated(rows)
+    assert [(row["step"], row["status"]) for row in result] == [(0, status), (5, status)]
+    for row in result:
         np.testing.assert_array_equal(row["raw_scores"], expected)
 
 
 def test_a_heatmap_of_all_explained_steps_is_evaluated_at_some_of_them():
     rows = [{"step": k, "raw_scores": [2.0**k], "status": "ok"} for k in range(7)]
     settings = ScoreSettings(step_scores="aggregated", step_interval=3)
-    found = [(row["step"], row["raw_scores"].tolist()) for row in evaluated(rows, settings)]
-    assert found == [(step, [127 / 7]) for step in (0, 3, 6)]
-    own = evaluated(rows, ScoreSettings(step_interval=3))
-    assert own == rows[::3]
+    heatmaps = [(row["step"], row["raw_scores"].tolist()) for row in evaluated(rows, settings)]
+    assert heatmaps == [(step, [127 / 7]) for step in (0, 3, 6)]
+    assert evaluated(rows, ScoreSettings(step_interval=3)) == rows[::3]
     assert evaluated(rows, ScoreSettings()) == rows

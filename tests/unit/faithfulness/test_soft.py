@@ -180,8 +180,8 @@ def test_a_part_of_the_retaining_probabilities_has_the_draws_that_all_have():
 def test_total_variation_and_log_probability_are_those_of_the_plain_model():
     model, plain = twins("llama-gqa")
     masks = np.random.default_rng(2).random((6, 5)) < 0.5
-    (found,) = Perturber(model, 30).measure([masks_of(TARGET, masks)])
-    for mask, measured in zip(masks, found, strict=True):
+    (measures,) = Perturber(model, 30).measure([masks_of(TARGET, masks)])
+    for mask, measured in zip(masks, measures, strict=True):
         clean, perturbed = plain_predictions(plain, mask)
         expected = {
             "distance": plain_distance(plain, mask),
@@ -383,8 +383,8 @@ def test_one_heatmap_per_sample_is_evaluated_like_its_mean_given_at_every_step()
     masks = dict.fromkeys(("content_mask", "user_mask", "bos_mask"), mask)
     prompt = {"sample_id": "s", "input_ids": IDS, **masks}
     answer = {"steps": [0, 2], "target_ids": [5, 6], "output_ids": [5, 9, 6]}
-    own = [{**attribution(raw_scores(step)), "step": step} for step in answer["steps"]]
-    mean = np.mean([row["raw_scores"] for row in own], axis=0)
+    of_steps = [{**attribution(raw_scores(step)), "step": step} for step in answer["steps"]]
+    mean = np.mean([row["raw_scores"] for row in of_steps], axis=0)
 
     def rows(given, step_scores):
         chosen = SETTINGS.model_copy(update={"step_scores": step_scores})
@@ -392,5 +392,5 @@ def test_one_heatmap_per_sample_is_evaluated_like_its_mean_given_at_every_step()
         measure_draws(Perturber(model, 1000, "dynamic"), steps, dict.fromkeys(METRICS, range(4)))
         return [step.rows() for step in steps]
 
-    given = [{**row, "raw_scores": mean} for row in own]
-    assert rows(own, "aggregated") == rows(given, "own") != rows(own, "own")
+    given = [{**row, "raw_scores": mean} for row in of_steps]
+    assert rows(of_steps, "aggregated") == rows(given, "own") != rows(of_steps, "own")
