@@ -20,13 +20,13 @@ IDS = [1, 40, 41, 8, 9, 10, 33, 60, 12, 7]
 
 def cases(samples=6, steps=1):
     """Return targets with attributions of several samples; scores differ."""
-    generator, found = np.random.default_rng(4), []
+    generator, pairs = np.random.default_rng(4), []
     for number, step in itertools.product(range(samples), range(steps)):
         ids = [*IDS[:9], 20 + number, *range(30, 30 + step)]
         row = {"sample_id": f"s{number}", "step": step, "status": "ok"}
         row["raw_scores"] = generator.random(10).tolist()
-        found.append((PerturbationTarget(ids, np.arange(3, 9), 5), row))
-    return found
+        pairs.append((PerturbationTarget(ids, np.arange(3, 9), 5), row))
+    return pairs
 
 
 def run(model, given, settings, seed=1):
@@ -95,7 +95,7 @@ def test_the_half_width_is_that_of_the_mean_over_samples_of_means_over_steps():
             curves = 1 - curves if metric == "ns" else curves
             areas = np.trapezoid(curves, GRID, axis=0)
             by_sample.setdefault(step.sample_id, []).append(np.var(areas, ddof=1) / 5)
-        variance = sum(sum(own) / 4 for own in by_sample.values()) / 16
+        variance = sum(sum(variances) / 4 for variances in by_sample.values()) / 16
         expected = t.ppf(0.975, 8 * 4) * variance**0.5
         assert half_width(steps, metric) == pytest.approx(expected, rel=1e-5)
 
@@ -129,10 +129,11 @@ def test_a_single_draw_shows_its_variance_by_its_roughness():
     noise = generator.normal(size=(4000, 19)) * deviations
     assert np.var(noise @ weights) == pytest.approx(expected, rel=0.1), "what is estimated"
     for smooth in (3 - 2 * grid, np.sqrt(grid)):
-        found, freedom = zip(
-            *(area_variance((smooth + own)[:, None], grid) for own in noise), strict=True
+        variances, freedom = zip(
+            *(area_variance((smooth + deviation)[:, None], grid) for deviation in noise),
+            strict=True,
         )
-        assert np.mean(found) == pytest.approx(expected, rel=0.1)
+        assert np.mean(variances) == pytest.approx(expected, rel=0.1)
         assert set(freedom) == {17}
 
 
