@@ -87,7 +87,7 @@ PYTEST := $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadfile --no
 test-all: $(STAMP) ## run all tests
 	$(PYTEST)
 
-kills: demo ## kill the demo 25 times, compare results: half an hour
+kills: demo ## kill the demo 25 times, compare results: 7 minutes
 	PISOFT_KILL_DEMO=1 $(BIN)/python -m pytest tests/workflow/test_kills.py -k demonstration --timeout 0
 
 lint: $(STAMP) ## check format, types, spelling, imports, the workflow

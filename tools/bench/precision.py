@@ -109,7 +109,7 @@ def agreement_row(model: LanguageModel, name: str, prompts: list[Prompt]) -> dic
         half = pisoft.attribute(model, prompt, name)
         with computing_in_float32(model.network):
             single = pisoft.attribute(model, prompt, name, target=half.answer["target_ids"][0])
-        agreements.append(spearmanr(half.values, single.values).statistic)
+        agreements.append(spearmanr(half.content, single.content).statistic)
     numbers = {"mean": np.mean(agreements), "lowest": np.min(agreements)}
     return {"method": name, **{key: f"{value:.4f}" for key, value in numbers.items()}}
 
