@@ -32,7 +32,7 @@ def test_a_run_killed_again_and_again_ends_with_the_same_results(project, finish
     check_kills(project, command, finished_once.folder / "results/tiny", kills=9, most_between=2)
 
 
-@pytest.mark.skipif(OVER_THE_DEMO not in os.environ, reason="`make kills` takes 7 minutes, after the demo")
+@pytest.mark.skipif(OVER_THE_DEMO not in os.environ, reason="`make kills` takes 7 minutes")
 def test_the_demonstration_killed_again_and_again_ends_with_the_same_results(
     project, root, tmp_path
 ):
