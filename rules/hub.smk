@@ -1,6 +1,6 @@
 # In:  a hub.
 # Out: <data>/commits/{kind}/{repository}/{revision}.json, the commit that all jobs of the run read.
-#      It stays as it is until it is asked for anew, by --forcerun resolve_commit;
+#      It stays as it is until it is requested again, by --forcerun resolve_commit;
 #      <data>/fetched.txt, what `make fetch` has downloaded. No other job needs it.
 
 HUB_SOURCES = [*hub_models(CONFIG), *hub_datasets(CONFIG).values()]

@@ -55,7 +55,7 @@ def test_only_rounding_lets_the_size_of_a_batch_move_distances():
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 @pytest.mark.parametrize("family", FAMILIES)
 def test_a_family_is_loaded_or_refused_whatever_the_type(family, dtype):
-    """With the kernels that transformers chooses, too."""
+    """Also with the kernels that transformers chooses."""
     row = row_of(family)
     try:
         found = LanguageModel(network(family, ATTENTION_NAME, dtype, experts=None), family)

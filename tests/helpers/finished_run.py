@@ -218,7 +218,7 @@ def _write(run: Run, folder: Path, kind: str, place: str, rows: Any) -> None:
 
 def _steps(record: Record) -> list[int]:
     steps = [step for step in STEPS if step < len(record.output)]
-    return steps or [0]  # a sample that failed has one row, too
+    return steps or [0]  # a failed sample also has one row
 
 
 def _raw(model: str, method: str, record: Record, step: int) -> np.ndarray | None:

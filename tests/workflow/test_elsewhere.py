@@ -59,7 +59,7 @@ def test_a_snakefile_of_another_folder_finds_its_code(elsewhere):
     script = code / "scripts/pisoft/figures/ranks.py"
     script.write_text(script.read_text() + "\n# edited\n")
     listed = run.snakemake(*there, "--dry-run").stdout
-    assert "plot_ranks" in listed, "an edit is noticed there, too"
+    assert "plot_ranks" in listed, "an edit is also noticed there"
     assert "tabulate" not in listed
     assert "plot_scores" not in listed
 

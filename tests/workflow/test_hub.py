@@ -106,13 +106,13 @@ def test_all_jobs_read_the_commits_that_were_fetched(project, hub):
         project, hub, "--until", "fetch_dataset", "--forcerun", "fetch_dataset", offline=True
     )
     assert cached.returncode == 0, cached.stdout
-    anew = ("--until", "resolve_commit", "--forcerun", "resolve_commit")
-    assert "Resolving o/model at main" in snakemake(project, hub, *anew).stdout
+    resolve_again = ("--until", "resolve_commit", "--forcerun", "resolve_commit")
+    assert "Resolving o/model at main" in snakemake(project, hub, *resolve_again).stdout
     moved = snakemake(project, hub, *until)
     assert moved.returncode == 0, moved.stdout
     assert read_provenance(project.folder / GENERATIONS)["model_commit"] == model.refs["main"]
     assert read_provenance(records)["dataset_commit"] == reviews.refs["main"]
-    snakemake(project, hub, *anew)
+    snakemake(project, hub, *resolve_again)
     assert "Job stats" not in snakemake(project, hub, *until).stdout, "the branch has not moved"
 
 

@@ -602,8 +602,8 @@ def test_tables_and_pages_come_out_whatever_failed_and_say_so(finished, tmp_path
     targets = [str(path.relative_to(project.folder)) for path in made]
     shown = ("tables/pi_soft_auc/dynamic/toy", "index", "explorer")  # all tables are one job
     targets += [f"results/tiny/{name}.html" for name in shown]
-    mended = ("--rerun-triggers", "mtime", "--allowed-rules", *display)
-    project.snakemake("--cores", "2", *mended, "--", *targets)
+    recomputed = ("--rerun-triggers", "mtime", "--allowed-rules", *display)
+    project.snakemake("--cores", "2", *recomputed, "--", *targets)
     values = numbers_of(project, "pi_soft_auc/dynamic/toy")
     assert math.isnan(values["auc_pi_soft_ns", "demo-why", "saliency"])
     assert math.isnan(values["auc_pi_soft_ns", "average", "saliency"])

@@ -16,7 +16,7 @@ class ClosedFormMethod(AttributionMethod):
     needs_attention = True
 
     def check(self, model: LanguageModel) -> None:
-        """Raise a BenchmarkError if decoder layers are built in another way than Llama's."""
+        """Raise a BenchmarkError if decoder layers are not built like Llama's."""
         from pisoft.models.layers import require_closed_form
 
         super().check(model)

@@ -52,8 +52,8 @@ class ValueZeroing(AttributionMethod):
     Zeroing the value of token i in one layer changes its attention output at the predicting
     position by −Σ_h p_hi·v_hi, and nothing else there depends on that value. So all tokens
     together cost one pass through output projection, residual, norm and feed-forward block: two
-    forward-equivalents, where the definition takes one forward per token. Layers that are built
-    another way than Llama's run their own forward twice, each position standing for one token:
+    forward-equivalents, where the definition takes one forward per token. Layers that are not built
+    like Llama's run their own forward twice, each position standing for one token:
     three forward-equivalents. All that is in float32 at least: in a long prompt, one token changes
     the output by little more than a 16-bit type can tell. Inseq takes 1 − cos in float32, which is
     off by some 1e-7, so that a distance beside the threshold may count here and not there.

@@ -22,7 +22,7 @@ from pisoft.errors import BenchmarkError
 HUB_FILE = 5e9  # bytes: where transformers cut the weights of most models on the hub
 NF4_BYTES = 0.5 + 4 / 64  # 4 bits, and a float32 scale for every 64 weights
 CARD = 80e9  # bytes of a data centre GPU
-# Bytes of a token's activations in 16 bits, for each channel of the model's width: of the layer at
+# Bytes of a token's 16-bit activations, for each channel of the model's width: of the layer at
 # work, and of every layer until its backward pass. Measured with a model of Llama-3.1-8B's shape.
 FORWARD_BYTES, GRADIENT_BYTES = 33, 34
 NUMBER_BYTES = {"float64": 8, "float32": 4, "bfloat16": 2, "float16": 2}

@@ -183,7 +183,7 @@ def hub_advice(error: BaseException, repository: str, revision: str, kind: str) 
         if 401 in statuses and _has_token():
             return (
                 f"the hub refuses your token, or '{repository}' does not exist: run "
-                f"`hf auth login` or set HF_TOKEN anew, and check the name at {page}"
+                f"`hf auth login` or set HF_TOKEN again, and check the name at {page}"
             )
         return (
             f"'{repository}' does not exist on the hub or is private: check the name at {page}; "

@@ -136,7 +136,7 @@ def save_figure(figure: Figure, paths: Iterable[Path]) -> None:
         # At the resolution of .png: hinted for fewer dots, texts would be laid out too narrow.
         figure.set_dpi(matplotlib.rcParams["savefig.dpi"])
         figure.draw_without_rendering()
-        figure.set_layout_engine("none")  # laid out once: every format would do it anew
+        figure.set_layout_engine("none")  # laid out once: every format would do it again
         # The last digits of a layout depend on the order of sets.
         for part in figure.subfigs:
             part.bbox_relative.set_points(np.round(part.bbox_relative.get_points(), 6))

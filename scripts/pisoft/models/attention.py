@@ -202,8 +202,8 @@ class AttentionReplay:
     """Replays recorded attention maps by layer, so that only values change.
 
     Each segment is a slice of the batch and what was recorded, by layer, of its clean input: one
-    sample, or as many as the slice has. A segment may be padded on the right. Maps are computed
-    anew from the recorded queries and keys, one layer at a time: those of all layers would be
+    sample, or as many as the slice has. A segment may be padded on the right. Maps are
+    recomputed from the recorded queries and keys, one layer at a time: those of all layers would be
     L·H·T² numbers, more than the weights for a prompt of some thousand tokens.
     """
 

@@ -72,7 +72,7 @@ def fitted_batches(
     """Yield what work returns for each batch of :func:`token_batches`, within the memory there is.
 
     When a batch runs out of memory, the budget is halved for good, down to a single item, and
-    what is left is cut anew. A batch that already fits the lower budget is tried again as it is:
+    the rest is cut again. A batch that already fits the lower budget is tried again as it is:
     work may cut it further by the budget. An item that does not fit even so is given up, and the
     others go on.
 

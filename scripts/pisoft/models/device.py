@@ -72,7 +72,7 @@ def synchronise(device: torch.device) -> None:
 
 
 def reset_peak_memory(device: torch.device) -> None:
-    """Begin to measure the device's peak memory anew; what is allocated now counts."""
+    """Restart the device's peak-memory count; what is allocated now counts."""
     if device.type == "cuda":
         torch.cuda.reset_peak_memory_stats(device)
 

@@ -132,7 +132,7 @@ def continue_greedily(
     )
 
     def crosses(length: int) -> bool:
-        """Tell whether a prompt grows over a length from which all its tokens are read anew."""
+        """Tell whether a prompt grows over a length from which all its tokens are read again."""
         return model.arithmetic(length) != model.arithmetic(length + max_new_tokens)
 
     def kind(length: int) -> tuple[int, int]:

@@ -73,7 +73,7 @@ class LayerCall:
 
 @dataclass(frozen=True)
 class LayerForm:
-    """A way to what a layer would give at one position if it had not attended to a token.
+    """How to compute what a layer would give at one position if it had not attended to a token.
 
     Attributes:
         parts: gives the modules of a layer that run, which have to compute in float32.

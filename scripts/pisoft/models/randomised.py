@@ -10,7 +10,7 @@ from pisoft.seeds import keyed_generator
 
 @torch.no_grad()
 def randomise_last_layers(model: LanguageModel, count: int, seed: int) -> None:
-    """Draw the weights of the last decoder layers anew, in place (Adebayo et al., 2018, cascading).
+    """Re-initialise the last decoder layers, in place (Adebayo et al., 2018, cascading).
 
     Each parameter gets normal numbers of its own mean and standard deviation, so that activations
     keep their size. They depend on the seed and the parameter's place alone: with more layers,

@@ -58,7 +58,7 @@ def check_unchanged(config: Config, environment: MutableMapping[str, str], is_ru
         raise WorkflowError(
             f"results/{config.run_file.run}: the run file or a catalogue has changed since this "
             "job's run began, so that the job would compute something else: take the change back, "
-            "or end the run and begin anew"
+            "or end the run and restart it"
         )
 
 

@@ -24,7 +24,7 @@ from pisoft.datasets.files import input_files
 from pisoft.datasets.sampling import chosen, in_turns
 from pisoft.datasets.sources import fetch
 from pisoft.errors import BenchmarkError
-from pisoft.workflow.seals import is_compared
+from pisoft.workflow.seals import compares_content
 
 MASKED_MODEL_FILES = (
     "config.json",
@@ -87,7 +87,7 @@ class Inputs:
         """Return the records of local files in the order of sampling, read once."""
         if job.dataset not in self._turns:
             self._turns[job.dataset] = None
-            if job.local is not None and is_compared(self._local_files(job.dataset)):
+            if job.local is not None and compares_content(self._local_files(job.dataset)):
                 with suppress(BenchmarkError):
                     self._turns[job.dataset] = in_turns(fetch(job.local), job.seed)
         return self._turns[job.dataset]

@@ -313,7 +313,7 @@ def facts(file: str, read: bool = True) -> tuple[str, int, int]:
     return _hash(file, size, modified) if read else "", size, modified
 
 
-def is_compared(files: Iterable[str]) -> bool:
+def compares_content(files: Iterable[str]) -> bool:
     """Tell whether files from outside are small enough to be compared by content."""
     return all(os.path.getsize(file) <= LARGE for file in files)
 

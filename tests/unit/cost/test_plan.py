@@ -123,7 +123,7 @@ def test_a_model_of_unknown_size_is_one_line_until_it_is_fetched(tmp_path, monke
 def test_a_cell_of_the_papers_run_by_hand(monkeypatch):
     """Llama-3.1-8B on IMDb, whatever the method: 168 samples of 40 + 371 + 5 tokens a shard.
 
-    One step of blocks 0, 1, 2, 4, 8, 16 and 32 of 6 samples is evaluated in float32, too.
+    One step of blocks 0, 1, 2, 4, 8, 16 and 32 of 6 samples is also evaluated in float32.
     """
     monkeypatch.chdir(ROOT)
     file = Path("config/paper.yaml")

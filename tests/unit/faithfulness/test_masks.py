@@ -225,7 +225,7 @@ def test_counted_masks_are_the_same_for_equal_scores_and_no_other_key():
 
 
 def test_counted_masks_are_fixed_for_all_time():
-    """Published results depend on these bits, too."""
+    """Published results also depend on these bits."""
     kept = counted(np.full(10, 0.3), (1, "sample", 0))
     assert np.flatnonzero(kept).tolist() == COUNTED
 

@@ -313,7 +313,7 @@ def test_forwards_and_tokens_are_counted():
     perturber.measure([masks_of(TARGET, ~np.eye(7, 5, dtype=bool))])
     handle.remove()
     assert read[0] == 1  # the prefix, three tokens
-    assert perturber.forwards == sum(read[1:]) == 7  # two masks are equal; the clean input, too
+    assert perturber.forwards == sum(read[1:]) == 7  # two masks are equal; the clean input counts
     assert perturber.tokens == 7 * 7
 
 

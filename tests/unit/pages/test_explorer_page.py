@@ -94,7 +94,7 @@ def address(page):
 
 
 def expected(raw, inside, view, pi):
-    """Return the values of the perturbable tokens, computed anew."""
+    """Return the values of the perturbable tokens, recomputed."""
     if view == "raw":
         return raw[inside]
     scores = normalise(raw[inside], "minmax")
