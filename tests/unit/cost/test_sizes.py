@@ -68,7 +68,10 @@ def test_weights_take_the_bytes_of_their_type():
 def test_the_docs_say_which_sizes_fit_on_one_card():
     docs = " ".join((ROOT / "docs/how-to/run-on-real-models.md").read_text().split())
     room, billion = 80e9 - 15e9, 1e9
-    for quantization, text in (("none", "{} billion weights in 16"), ("nf4", "{} billion in 4")):
+    for quantization, text in (
+        ("none", "{} billion 16-bit weights"),
+        ("nf4", "{} billion 4-bit ones"),
+    ):
         of_one = device_bytes(1, "bfloat16", quantization)
         assert text.format(round(room / of_one / billion)) in docs
     table = re.findall(r"\| (\d+) billion \| (\d+) GB \| (\d+) GB \|", docs)
