@@ -15,7 +15,7 @@ SETTINGS ?=# keys of the run file that are changed for that, as --config has the
 LOCAL_ROOT ?=# folder that {local_root} stands for in a run file's paths
 CHECK = @$(BIN)/python scripts/check_run_file.py --configfile $(CONFIG) $(CHANGED)
 CHANGED = --config $(if $(LOCAL_ROOT),'local_root=$(LOCAL_ROOT)') $(SETTINGS)
-RUN ?= results/demo# the finished run whose draws `make bench` repeats
+RUN ?= results/demo# the finished run that is checked, and whose draws `make bench` repeats
 RUNS ?=# folders of two finished runs whose orders of methods `make compare` compares
 TEXTS ?=# texts that `make bench-precision` reads, one a line
 FILE ?=# the leaderboard's entry that `make check-summary` checks
@@ -75,8 +75,9 @@ compare: $(STAMP) ## do two runs rank alike? RUNS="results/a results/b"
 decide: $(STAMP) ## after how many records was it decided? CONFIG=my.yaml
 	@$(TOOLS)/decide.py --configfile $(CONFIG) $(CHANGED) $(DECIDE)
 
-check-run: $(STAMP) ## does every result match its seal? CONFIG=my.yaml
-	@$(BIN)/python scripts/check_run.py --configfile $(CONFIG) $(CHANGED)
+check-run: $(STAMP) ## does every result match its seal? RUN=results/my-run
+	@$(BIN)/python scripts/check_run.py $(CHANGED) \
+		$(if $(filter file,$(origin CONFIG)),--run $(RUN),--configfile $(CONFIG))
 
 diff: $(STAMP) ## list differences of files: RUNS="results/a results/b"
 	@$(TOOLS)/diff_runs.py $(RUNS)

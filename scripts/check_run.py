@@ -9,12 +9,13 @@ import subprocess
 import sys
 from pathlib import Path
 
-from pisoft.config.commandline import run_file, run_file_parser
+from pisoft.config.commandline import run_file, run_file_of, run_file_parser
 from pisoft.errors import BenchmarkError
 from pisoft.workflow.commandline import run
 from pisoft.workflow.seals import LISTING, MISSING, PROBLEMS, UNSEALED
 
 ROOT = Path(__file__).parents[1]
+CONFIG = Path(os.path.relpath(ROOT / "config"))
 
 
 def main(arguments: argparse.Namespace) -> None:
@@ -23,6 +24,8 @@ def main(arguments: argparse.Namespace) -> None:
     Raises:
         BenchmarkError: the run file is not valid.
     """
+    if arguments.run:
+        arguments.configfile = [run_file_of(arguments.run, CONFIG)]
     run_file(arguments)  # Snakemake's messages do not name a file it cannot read
     options = ["--configfile", *map(str, arguments.configfile)]
     if arguments.config:
@@ -60,4 +63,6 @@ def main(arguments: argparse.Namespace) -> None:
 
 
 if __name__ == "__main__":
-    run(main, run_file_parser(__doc__, ROOT / "config/config.yaml"))
+    parser = run_file_parser(__doc__, CONFIG / "config.yaml")
+    parser.add_argument("--run", type=Path, help="a run's folder, in place of its run file")
+    run(main, parser)

@@ -100,12 +100,15 @@ def test_options_that_let_wrong_results_pass_are_refused(finished, option):
 
 
 def test_check_run_lists_what_does_not_match_and_the_commands_that_fix_it(finished):
-    def listed():
+    def listed(run="results/tiny"):
         command = [sys.executable, finished.folder / "scripts/check_run.py"]
         return subprocess.run(
-            [*command, "--configfile", "config/tiny.yaml"], cwd=finished.folder,
+            [*command, "--run", run], cwd=finished.folder,
             env=finished.environment(), capture_output=True, text=True,
         )  # fmt: skip
+
+    assert "results/tyni: is the run of no run file" in (refused := listed("results/tyni").stderr)
+    assert "did you mean 'tiny'?" in refused
 
     assert "every result is there and matches its seal" in listed().stdout
     page = "results/tiny/index.html"

@@ -10,7 +10,7 @@ from snakemake.cli import parse_config
 from snakemake.utils import update_config
 
 from pisoft.config.validation import read_yaml
-from pisoft.errors import BenchmarkError
+from pisoft.errors import BenchmarkError, did_you_mean
 
 
 def run_file_parser(description: str | None, default: Path) -> argparse.ArgumentParser:
@@ -37,3 +37,17 @@ def run_file(arguments: argparse.Namespace) -> tuple[dict[str, Any], list[Path]]
     except ValueError as error:
         raise BenchmarkError(f"--config: {error} Got: {' '.join(arguments.config)}") from error
     return raw, arguments.configfile
+
+
+def run_file_of(results: Path, config: Path) -> Path:
+    """Return the run file, here or in the folder `config`, whose results go to `results`.
+
+    Raises:
+        BenchmarkError: no run file names this run.
+    """
+    paths = [path for folder in (config, Path()) for path in sorted(folder.glob("*.yaml"))]
+    files = {content["run"]: path for path in paths if "run" in (content := read_yaml(path))}
+    if results.name not in files:
+        hint = did_you_mean(results.name, files)
+        raise BenchmarkError(f"{results}: is the run of no run file here or in {config}{hint}")
+    return files[results.name]
