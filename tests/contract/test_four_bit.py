@@ -68,6 +68,19 @@ def test_scores_are_those_of_the_dequantised_weights(name, models):
         )
 
 
+@pytest.mark.follows("set quantization: nf4")
+def test_weights_saved_in_4_bit_are_read_as_they_are(models, tmp_path):
+    models[0].network.save_pretrained(tmp_path)
+    numbered_tokenizer(VOCABULARY).save_pretrained(tmp_path)
+    with pytest.raises(BenchmarkError, match="; set quantization: nf4"):
+        load_model(local_model(), tmp_path)
+    saved = load_model(local_model(quantization="nf4"), tmp_path)
+    for first, second in zip(
+        *(attribute("saliency", m, samples()) for m in (models[0], saved)), strict=True
+    ):
+        assert torch.equal(first, second)
+
+
 @pytest.mark.parametrize("name", MODIFYING)
 def test_a_modified_backward_pass_is_refused_in_one_line(name, models):
     with pytest.raises(BenchmarkError, match=f"method '{name}': model '.*': its weights are quant"):

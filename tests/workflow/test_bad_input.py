@@ -32,6 +32,7 @@ def test_what_can_be_known_before_any_job_is_said_before_any_job(project, messag
     assert not (project.folder / FILE).exists()
 
 
+@pytest.mark.follows("run the workflow again")
 def test_a_corrupt_file_is_named_and_finished_cells_are_kept(finished):
     project = finished
     results = project.folder / "results/tiny"

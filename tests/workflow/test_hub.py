@@ -75,6 +75,9 @@ def fetch(project, hub):
     return snakemake(project, hub, "fetch_hub", "--forcerun", "fetch_hub")
 
 
+@pytest.mark.follows(
+    "run `make fetch` where there is a network, or set HF_HOME to a cache that holds it"
+)
 def test_all_jobs_read_the_commits_that_were_fetched(project, hub):
     project.write("config/tiny.yaml", RUN_FILE)
     weights = {path.name: path.read_bytes() for path in (project.folder / "toy-model").iterdir()}

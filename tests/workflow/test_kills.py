@@ -26,6 +26,7 @@ TIMED = {"data/summary/timings.parquet"}
 OVER_THE_DEMO = "PISOFT_KILL_DEMO"
 
 
+@pytest.mark.follows("let it end, or stop it with `kill …`")
 def test_a_run_killed_again_and_again_ends_with_the_same_results(project, finished_once):
     """Each kind of kill meets jobs that load a model and jobs that load none."""
     command = project.command("--cores", "2")

@@ -58,6 +58,7 @@ def test_weights_that_lie_elsewhere_are_the_same_unless_they_differ(finished):
     assert short(RANDOM) in finished.pending()
 
 
+@pytest.mark.follows("which recomputes both")
 def test_nothing_is_kept_that_was_made_from_a_damaged_file(finished):
     content = (finished.folder / SALIENCY).read_bytes()
     replace(finished.folder, SALIENCY, content.replace(b"git_commit", b"git_commiT"))
@@ -82,11 +83,13 @@ def test_results_without_seals_are_refused_until_someone_vouches_for_them(finish
 
 
 @pytest.mark.parametrize("option", [["--touch", "--cores", "1"], ["--report", "report.html"]])
+@pytest.mark.follows("run the workflow, which recomputes it")
 def test_nobody_vouches_for_results_of_other_settings_or_reports_them(finished, option):
     refused = finished.snakemake(*option, *OTHER_SEED, check=False)
     assert refused.returncode == 1
     assert "was made with other settings, code or inputs" in refused.stdout
     assert "Traceback" not in refused.stdout
+    assert short(SALIENCY) in finished.pending(*OTHER_SEED), "the workflow recomputes it"
 
 
 @pytest.mark.parametrize(
@@ -160,6 +163,7 @@ def test_check_run_lists_what_does_not_match_and_the_commands_that_fix_it(finish
     assert short(str(unsealed)) not in pending
 
 
+@pytest.mark.follows("wait for it, or stop it with `kill …`")
 def test_no_run_begins_while_a_job_of_a_killed_one_is_alive(finished):
     run = str((finished.folder / "results/tiny").resolve())
     (finished.folder / SALIENCY).unlink()
@@ -167,3 +171,4 @@ def test_no_run_begins_while_a_job_of_a_killed_one_is_alive(finished):
         refused = finished.snakemake("--cores", "1", "--", SALIENCY, check=False)
         orphan.kill()
     assert f"process {orphan.pid} is a job of an earlier run" in refused.stdout
+    finished.snakemake("--cores", "1", "--", SALIENCY)

@@ -180,6 +180,9 @@ def unlucky(faulty, cluster) -> tuple[Site, Run, Site, Run]:
     return faults, runs[0], edited, runs[1]
 
 
+@pytest.mark.follows(
+    "wait for them by `profiles/slurm/run --wait`, or end them by `profiles/slurm/run --cancel`"
+)
 def test_a_killed_run_never_leaves_two_writers(faulty):
     """After --unlock, a second job wrote what the first was still writing, and then deleted it."""
     site = faulty("slow")

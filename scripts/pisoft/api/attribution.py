@@ -25,7 +25,7 @@ from pisoft.models.generation import answers_of_block, classify, continue_greedi
 from pisoft.models.masked import MaskedLanguageModel
 from pisoft.models.model import LanguageModel
 from pisoft.progress import progress
-from pisoft.store.parquet import OK, STATUSES
+from pisoft.store.parquet import EMPTY_GENERATION, OK, STATUSES
 
 Row = dict[str, Any]
 Function = Callable[[list[int], int], ArrayLike]
@@ -99,9 +99,10 @@ def _preferred(model: LanguageModel, prompt: Prompt, budget: int) -> int:
     """Return the id of the token that the model answers first."""
     (answer,) = answers(model, [prompt], budget)
     if answer["status"] != OK:
+        ended = answer["status"] == EMPTY_GENERATION  # else no score of a target can be had either
+        advice = "; give the id of the token to explain as `target`" if ended else ""
         raise BenchmarkError(
-            f"model '{model.name}': no answer: {STATUSES[answer['status']]}; give the id of the "
-            "token to explain as `target`"
+            f"model '{model.name}': no answer: {STATUSES[answer['status']]}{advice}"
         )
     return answer["output_ids"][0]
 

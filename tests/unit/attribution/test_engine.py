@@ -102,6 +102,7 @@ def test_what_cannot_be_explained_is_named(model, given, width, message):
         attribute_block(Recording(scores=torch.zeros(1, width)), model, [pair(**given)])
 
 
+@pytest.mark.follows("lower the option prompts.max_tokens")
 def test_a_sample_as_long_as_the_context_is_explained(model):
     (row,) = attribute_block(Recording(), model, [pair(ids=[3] * CONTEXT)])
     assert row["status"] == "ok"

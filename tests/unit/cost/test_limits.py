@@ -118,6 +118,7 @@ def test_jobs_on_a_cpu_or_on_an_unknown_gpu_have_an_hour(paper):
     assert RunLimits(config, NOWHERE, H100).of("generate", f"{BIG}/sst2/0-2000").runtime == 60
 
 
+@pytest.mark.follows("or set resources.runtime and resources.mem_mb of model '…'")
 def test_a_gpu_of_known_speed_needs_a_model_of_known_size(paper):
     unknown = with_model(paper, resources={"gpu": 1})
     with pytest.raises(BenchmarkError) as refused:

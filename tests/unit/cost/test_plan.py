@@ -360,11 +360,14 @@ def test_the_plan_says_how_many_tokens_fit_on_a_gpu_with_gradients_and_without()
         assert "tokens of a batch" not in plan_text(plan, None)
 
 
+@pytest.mark.follows("set THROUGHPUT to the TFLOP/s")
 def test_without_a_rate_there_is_no_time():
-    text = plan_text(plan_run(run_of(), NOWHERE), None)
+    plan = plan_run(run_of(), NOWHERE)
+    text = plan_text(plan, None)
     assert re.split(r"\s{2,}", line_of(text, "total"))[4:] == ["–"] * 3
     assert "Time is not known: set THROUGHPUT" in text
     assert "Longest job" not in text
+    assert "Longest job" in plan_text(plan, 1e12)
 
 
 def test_gpu_hours_are_those_of_jobs_that_hold_a_gpu():

@@ -134,6 +134,12 @@ def add(hub, name, files, **facts):
     hub.add(f"d/{name}", TABLE, "datasets", **facts)
 
 
+def assert_all_read(asked, outcomes):
+    """Check that nothing is refused but to read these models as masked ones."""
+    for (what, name, _), outcome in zip(asked, outcomes, strict=True):
+        assert str(outcome).startswith("error: ") == (what == "masked"), (what, name, outcome)
+
+
 def assert_refused(found, asked, *advice):
     for (what, name, _), outcome in zip(asked, found, strict=True):
         assert str(outcome).startswith("error: "), (what, name, outcome)
@@ -143,6 +149,9 @@ def assert_refused(found, asked, *advice):
 
 
 @pytest.mark.slow
+@pytest.mark.follows("check the name at …; for a private repository run `hf auth login`")
+@pytest.mark.follows("check `revision`")
+@pytest.mark.follows("try again later")
 def test_every_refusal_without_a_token_is_one_sentence_that_says_what_to_do(hub, files, tmp_path):
     add(hub, "gated", files, gated=True)
     add(hub, "busy", files, status=500)
@@ -160,9 +169,15 @@ def test_every_refusal_without_a_token_is_one_sentence_that_says_what_to_do(hub,
         assert_refused(outcomes, group, expected[key])
     for outcome in (outcomes[0], outcomes[len(MODEL_READERS)]):  # those that resolve it
         assert "did you mean 'main'?" in outcome
+    for held in hub.repositories.values():
+        held.status = None
+    better = [*all_readers("known"), *all_readers("busy")]
+    assert_all_read(better, read(hub, tmp_path, *better))
 
 
 @pytest.mark.slow
+@pytest.mark.follows("then run `hf auth login` or set HF_TOKEN")
+@pytest.mark.follows("run `hf auth login` or set HF_TOKEN again, and check the name")
 def test_a_wrong_token_and_one_without_access_are_told_apart(hub, files, tmp_path):
     add(hub, "gated", files, gated=True)
     asked = all_readers("gated")
@@ -176,9 +191,7 @@ def test_a_wrong_token_and_one_without_access_are_told_apart(hub, files, tmp_pat
     wrong, stranger, good = (found[at + 1 : at + size] for at in range(0, len(found), size))
     assert_refused(wrong, asked, "the hub refuses your token")
     assert_refused(stranger, asked, "is gated or closed to the account of your token")
-    outcomes = zip(asked, good, strict=True)
-    failed = [what for (what, *_), one in outcomes if str(one).startswith("error")]
-    assert failed == ["masked"], "the model is no masked one"
+    assert_all_read(asked, good)
 
 
 @pytest.mark.slow
@@ -192,13 +205,16 @@ def test_a_hub_out_of_reach_is_said_with_and_without_offline_mode(hub, files, tm
 
 
 @pytest.mark.slow
+@pytest.mark.follows("choose a repository or a revision with safetensors")
+@pytest.mark.follows("choose a model whose class is part of transformers")
+@pytest.mark.follows("choose a repository or a revision of data files")
 def test_pickled_weights_and_code_of_a_model_s_own_are_refused(hub, files, tmp_path):
     small = {name: held for name, held in files.items() if name != "model.safetensors"}
     hub.add("m/pickled", {**small, "pytorch_model.bin": b"weights"})
     hub.add("m/weightless", small)
     config = b'{"model_type": "own", "auto_map": {"AutoConfig": "own.C"}}'
     hub.add("m/own", {**files, "config.json": config})
-    hub.add("d/script", {**TABLE, "script.py": b""}, "datasets")
+    script = hub.add("d/script", {**TABLE, "script.py": b""}, "datasets")
     refusals = {
         "m/pickled": (("models", "model"), "only pickled ones (pytorch_model.bin), which may run"),
         "m/weightless": (("models", "model"), "has no weights as safetensors; it holds"),
@@ -208,9 +224,19 @@ def test_pickled_weights_and_code_of_a_model_s_own_are_refused(hub, files, tmp_p
     asked = [(what, name, "main") for name, (readers, _) in refusals.items() for what in readers]
     for one, outcome in zip(asked, read(hub, tmp_path, *asked), strict=True):
         assert_refused([outcome], [one], refusals[one[1]][1])
+    for name in ("m/pickled", "m/own"):
+        hub.repositories["models", name].commit(files)
+    data = script.commit(TABLE)
+    better = [
+        ("model", "m/pickled", "main"),
+        ("model", "m/own", "main"),
+        ("dataset", "d/script", data),
+    ]
+    assert_all_read(better, read(hub, tmp_path, *better))
 
 
 @pytest.mark.slow
+@pytest.mark.follows("call the same command again")
 def test_a_download_that_broke_off_goes_on_at_the_next_call(hub, files, tmp_path):
     add(hub, "cut", files, cut=15)
     asked = [("model", "m/cut", "main"), ("dataset", "d/cut", "main")]
@@ -230,6 +256,7 @@ def test_a_download_that_broke_off_goes_on_at_the_next_call(hub, files, tmp_path
 
 
 @pytest.mark.slow
+@pytest.mark.follows("cannot be fetched, and the local cache holds commit …: run `make fetch`")
 def test_a_commit_stays_when_its_branch_moves_and_is_read_without_the_hub(
     hub, files, masked_files, tmp_path
 ):

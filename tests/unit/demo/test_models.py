@@ -217,12 +217,15 @@ def test_padding_changes_no_answer(model, tokenizer, dialogues):
     torch.testing.assert_close(together[row, : len(short.token_ids)], alone[0])
 
 
+@pytest.mark.follows("raise its steps, width or learning rate")
 def test_too_low_accuracy_is_an_error_with_both_numbers_and_leaves_nothing(
     tmp_path, architecture, dialogues
 ):
     with pytest.raises(BenchmarkError, match=r"answers 0\.0000 of .* but 0\.9800 is required"):
         train(tmp_path / "models" / "tiny", architecture, dialogues)
     assert list(tmp_path.rglob("*")) == []
+    longer = {"steps": 60, "learning_rate": 1e-2, "required_accuracy": 0.3}
+    train(tmp_path / "models" / "tiny", architecture, dialogues, **longer)
 
 
 def test_a_saved_model_is_complete_and_loads_like_a_real_one(

@@ -84,6 +84,7 @@ def test_the_end_token_is_not_part_of_the_output_which_may_be_empty(place):
         assert row["steps"] == row["target_ids"] == row["margins"] == []
 
 
+@pytest.mark.follows("shorten prompts by the option prompts.max_tokens")
 def test_the_budget_in_force_is_noted_and_a_prompt_that_never_fits_is_an_empty_row(
     monkeypatch, caplog
 ):
@@ -98,9 +99,10 @@ def test_the_budget_in_force_is_noted_and_a_prompt_that_never_fits_is_an_empty_r
 
     monkeypatch.setattr(generation, "_next_token_logits", short_of_memory)
     budgets = []
-    first, *_ = classify(model, prompts, 21, budgets.append)
+    first, *shorter = classify(model, prompts, 21, budgets.append)
     assert budgets == [21, 10, 7, 7, 7], "the lowered budget stays"
     assert first == generation.empty_row(prompts[0], "too_long_for_memory")
+    assert {row["status"] for row in shorter} == {"ok"}
     (said,) = [message for message in caplog.messages if "do not fit" in message]
     assert said.startswith("model 'llama-gqa': sample a: 7 tokens do not fit into memory")
 

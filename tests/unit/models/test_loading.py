@@ -85,15 +85,6 @@ def test_folders_that_hold_no_model_are_named(tmp_path, folder):
         load_model(local_model(), tmp_path)
 
 
-def test_4_bit_weights_ask_for_their_setting(tmp_path, folder):
-    config = json.loads((folder / "config.json").read_text())
-    config["quantization_config"] = {"quant_method": "bitsandbytes", "load_in_4bit": True}
-    (tmp_path / "config.json").write_text(json.dumps(config))
-    shutil.copy(folder / "model.safetensors", tmp_path)
-    with pytest.raises(BenchmarkError, match=r"is 'none', but .*; set quantization: nf4$"):
-        load_model(local_model(), tmp_path)
-
-
 def test_only_a_missing_interface_is_called_one(folder, monkeypatch):
     def fail(*_, **__):
         raise KeyError("another key")
@@ -129,6 +120,7 @@ def test_pickled_weights_adapters_and_a_billion_layers_are_refused(tmp_path, fol
         load_model(local_model(), tmp_path)
 
 
+@pytest.mark.follows("give the model `device: cpu` or `resources: {gpu: 0}`")
 def test_a_missing_gpu_is_said(folder):
     if torch.cuda.is_available():
         pytest.skip("this machine has a CUDA device")
@@ -136,6 +128,8 @@ def test_a_missing_gpu_is_said(folder):
         load_model(local_model(device="cuda"), folder)
     with pytest.raises(BenchmarkError, match=r"resources\.gpu: 1 is asked for, .* `device: cpu`"):
         load_model(local_model(device="auto"), folder, gpus=1)
+    for device, gpus in (("cpu", 1), ("auto", 0)):
+        assert load_model(local_model(device=device), folder, gpus=gpus).device.type == "cpu"
 
 
 def test_a_repository_that_cannot_be_had_is_named():

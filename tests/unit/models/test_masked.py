@@ -230,6 +230,7 @@ def test_a_piece_is_shared_only_if_the_explained_model_reads_it_unchanged(masked
     assert not {"T", "A", "\ufffd"} & found
 
 
+@pytest.mark.follows("choose another one")
 def test_vocabularies_that_hardly_overlap_are_an_error_with_both_names_and_counts():
     masked, tokenizer = roberta(), numbered_tokenizer(VOCABULARY)
     with pytest.raises(
@@ -241,6 +242,7 @@ def test_vocabularies_that_hardly_overlap_are_an_error_with_both_names_and_count
     masked = numbered(VOCABULARY)
     with pytest.raises(BenchmarkError, match=r"94 of the 94 .* at least 95 are needed"):
         replacements(masked, tokenizer, [5, 6], 94, 512)
+    assert replacements(masked, tokenizer, [5, 6], 4, 512)
 
 
 def test_tokenizers_that_skip_white_space_are_understood():

@@ -113,7 +113,6 @@ FIRST = ",".join(HEADER)
         ([FIRST, LINE.replace("dynamic", "dynamics")], "line 2: protocol: unknown 'dynamics'"),
         ([FIRST, LINE.replace("dynamic", "")], "line 2: protocol: unknown ''"),
         ([FIRST, TIME.replace(",,", ",dynamic,")], "line 2: protocol: 'dynamic' is not allowed"),
-        ([FIRST, LINE.replace("tab:llama-soft", "")], "line 2: table: is empty"),
         ([FIRST, LINE.replace("0.603", "")], "line 2: value: '' is not a number as printed"),
         ([FIRST, LINE.replace("0.603", "nan")], "line 2: value: 'nan' is not"),
         ([FIRST, LINE.replace("0.603", "6e-1")], "line 2: value: '6e-1' is not"),
