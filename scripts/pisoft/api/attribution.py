@@ -150,10 +150,7 @@ def answers(
 
 
 def scored_rows(
-    model: LanguageModel,
-    samples: Sequence[tuple[Prompt, Row]],
-    scorer: Scorer,
-    block_size: int = 1,
+    model: LanguageModel, samples: Sequence[tuple[Prompt, Row]], scorer: Scorer, block_size: int = 1
 ) -> list[Row]:
     """Return rows of contract `attributions` of prompts and their answers, one for every step.
 

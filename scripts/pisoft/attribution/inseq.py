@@ -75,8 +75,7 @@ class InseqOptions(GradientOptions):
     )
     method: str = Field("occlusion", description="Name of the method in Inseq.")
     arguments: dict[str, Any] = Field(
-        default_factory=dict,
-        description="Arguments of its attribution, such as `{n_steps: 20}`.",
+        default_factory=dict, description="Arguments of its attribution, such as `{n_steps: 20}`."
     )
     load_arguments: dict[str, Any] = Field(
         default_factory=dict,

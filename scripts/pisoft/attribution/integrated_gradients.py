@@ -20,9 +20,7 @@ class IntegratedGradientsOptions(BaselineOptions):
 
     steps: int = Field(16, gt=0, description="Points on the path (Gauss-Legendre quadrature).")
     internal_batch_size: int | None = Field(
-        None,
-        gt=0,
-        description="Most points per forward; null: as many as the token budget allows.",
+        None, gt=0, description="Most points per forward; null: as many as the token budget allows."
     )
     path_dtype: Literal["model", "float32"] = Field(
         "model",

@@ -22,11 +22,7 @@ Parameters = Annotated[
     ),
 ]
 Layers = Annotated[
-    int | None,
-    Field(
-        gt=0,
-        description="Number of decoder layers, for the layer study.",
-    ),
+    int | None, Field(gt=0, description="Number of decoder layers, for the layer study.")
 ]
 
 

@@ -14,15 +14,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, PositiveFloat, PositiveInt, model_validator
 
-from pisoft.config.base import (
-    Ablation,
-    Increasing,
-    Name,
-    Selection,
-    Strict,
-    TokenWeights,
-    Unique,
-)
+from pisoft.config.base import Ablation, Increasing, Name, Selection, Strict, TokenWeights, Unique
 
 
 class StudySection(Strict):

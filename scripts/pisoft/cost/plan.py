@@ -23,21 +23,9 @@ from pisoft.attribution.base import is_compared
 from pisoft.config.cells import MARK, SHUFFLED_LABELS, Cell
 from pisoft.config.models import TOKEN_BUDGETS, Resources, TrainedModel
 from pisoft.config.resolved import Config
-from pisoft.config.shards import (
-    dataset_of,
-    evaluation_parts,
-    first_place,
-    parts,
-    places,
-)
+from pisoft.config.shards import dataset_of, evaluation_parts, first_place, parts, places
 from pisoft.cost.lengths import Lengths, sample_lengths
-from pisoft.cost.sizes import (
-    device_bytes,
-    parameters_of,
-    stored_bytes,
-    token_bytes,
-    weight_bytes,
-)
+from pisoft.cost.sizes import device_bytes, parameters_of, stored_bytes, token_bytes, weight_bytes
 from pisoft.cost.tokens import (
     TRAINING_FORWARDS,
     Work,

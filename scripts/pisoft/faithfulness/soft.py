@@ -18,12 +18,7 @@ import torch
 from pisoft.config.evaluation import DrawSettings
 from pisoft.faithfulness.calibration import calibrate, retaining_probabilities
 from pisoft.faithfulness.masks import calibrated_means, kept_tokens, masks_of, measured_pi
-from pisoft.faithfulness.perturbation import (
-    MEASURES,
-    Perturbations,
-    PerturbationTarget,
-    Perturber,
-)
+from pisoft.faithfulness.perturbation import MEASURES, Perturbations, PerturbationTarget, Perturber
 from pisoft.faithfulness.scores import normalise
 from pisoft.models.batching import attempt
 from pisoft.seeds import keyed_generator
@@ -138,11 +133,7 @@ class StepEvaluation:
         )
         shape = (len(self._scores), self._width)
         drawn = masks_of(
-            self._settings.sampler,
-            *self._key,
-            shape,
-            len(self.grid),
-            self._settings.most_draws,
+            self._settings.sampler, *self._key, shape, len(self.grid), self._settings.most_draws
         )
 
         def mask(number: int) -> np.ndarray:

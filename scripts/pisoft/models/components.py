@@ -15,12 +15,7 @@ import torch
 from pisoft.errors import BenchmarkError
 from pisoft.models.layers import LayerCall, LayerVisitor, missing_modules, modules_behind
 from pisoft.models.model import LanguageModel
-from pisoft.models.precision import (
-    at_least_float32,
-    close,
-    computing_in_float32,
-    whole_in_float32,
-)
+from pisoft.models.precision import at_least_float32, close, computing_in_float32, whole_in_float32
 from pisoft.models.recognition import recognised_parts
 from pisoft.models.trial import LENGTH, problem_of, trial_ids
 
@@ -101,11 +96,7 @@ class ComponentForward:
             return self._normed(self._final_norm, states, inputs, output), hidden
 
     def _add_layer(
-        self,
-        call: LayerCall,
-        states: torch.Tensor,
-        reached: torch.Tensor,
-        blocks: list[slice],
+        self, call: LayerCall, states: torch.Tensor, reached: torch.Tensor, blocks: list[slice]
     ) -> None:
         """Turn components (T, C, d) of a layer's input into those of its output, in place.
 
@@ -164,11 +155,7 @@ class ComponentForward:
         return gates.masked_fill(~partakes, -torch.inf).softmax(dim=1)
 
     def _normed(
-        self,
-        norm: torch.nn.Module,
-        parts: torch.Tensor,
-        inputs: torch.Tensor,
-        output: torch.Tensor,
+        self, norm: torch.nn.Module, parts: torch.Tensor, inputs: torch.Tensor, output: torch.Tensor
     ) -> torch.Tensor:
         """Return components (S, C, d) behind a norm, given its inputs and output (S, d)."""
         bias = getattr(norm, "bias", None)

@@ -16,12 +16,7 @@ import torch
 
 from pisoft.errors import BenchmarkError
 from pisoft.models.decoder import Decoder
-from pisoft.models.precision import (
-    HALF,
-    close,
-    computing_in_float32,
-    whole_in_float32,
-)
+from pisoft.models.precision import HALF, close, computing_in_float32, whole_in_float32
 from pisoft.models.trial import Capability, padding_differs, problem_of, try_model
 
 if TYPE_CHECKING:

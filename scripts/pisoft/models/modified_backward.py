@@ -19,11 +19,7 @@ import torch
 from pisoft.errors import BenchmarkError
 from pisoft.models.attention import AttentionInputs, AttentionProbe, attention_output
 from pisoft.models.model import LanguageModel
-from pisoft.models.precision import (
-    at_least_float32,
-    close,
-    computing_in_float32,
-)
+from pisoft.models.precision import at_least_float32, close, computing_in_float32
 from pisoft.models.recognition import ModuleCall, layer_name, module_calls, recognised_parts
 from pisoft.models.trial import problem_of
 

@@ -17,12 +17,7 @@ import torch
 
 from pisoft.errors import BenchmarkError
 from pisoft.models.model import LanguageModel
-from pisoft.models.precision import (
-    at_least_float32,
-    close,
-    computing_in_float32,
-    whole_in_float32,
-)
+from pisoft.models.precision import at_least_float32, close, computing_in_float32, whole_in_float32
 from pisoft.models.trial import trial_ids
 
 

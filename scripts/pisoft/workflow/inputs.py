@@ -26,12 +26,7 @@ from pisoft.datasets.sources import fetch
 from pisoft.errors import BenchmarkError
 from pisoft.workflow.seals import compares_content
 
-MASKED_MODEL_FILES = (
-    "config.json",
-    "model.safetensors",
-    "tokenizer.json",
-    "tokenizer_config.json",
-)
+MASKED_MODEL_FILES = ("config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json")
 MODEL_FILES = (*MASKED_MODEL_FILES, "generation_config.json")
 MADE = ("trained", "unigram")  # kinds of sources whose folder a rule makes
 LOADED = ("*.json", "*.jinja", "*.safetensors", "*.model")  # of a local folder

@@ -7,10 +7,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from pisoft.config.base import Ablation, Protocol, Scope, ScoresOf, Target, TargetToken, Task
-from pisoft.config.evaluation import (
-    DrawSettings,
-    RankingSettings,
-)
+from pisoft.config.evaluation import DrawSettings, RankingSettings
 from pisoft.config.jobs.fields import (
     BlockSize,
     DatasetName,
@@ -29,12 +26,7 @@ from pisoft.config.resolved import Config
 from pisoft.config.run_file import GenerationSettings
 from pisoft.config.settings import At, JobSettings
 from pisoft.config.shards import enclosing_part, first_place, places
-from pisoft.config.studies import (
-    RANDOM,
-    Control,
-    Permuted,
-    allowed,
-)
+from pisoft.config.studies import RANDOM, Control, Permuted, allowed
 
 
 class GenerateJob(GenerationSettings, JobSettings, of="run_file.generation"):

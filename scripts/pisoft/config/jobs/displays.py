@@ -6,18 +6,13 @@ from collections.abc import Callable, Mapping
 from typing import Annotated, Literal
 
 from pisoft.config.base import Clamp, TargetToken
-from pisoft.config.evaluation import (
-    ScoreSettings,
-)
+from pisoft.config.evaluation import ScoreSettings
 from pisoft.config.jobs.fields import DatasetLabels, EquivalenceMargin, ModelLabels, NumberTypes
 from pisoft.config.methods import Method, ScoresFile
 from pisoft.config.resolved import Config
 from pisoft.config.settings import At, JobSettings
 from pisoft.config.shards import Shards, evaluation_shards, shards
-from pisoft.config.studies import (
-    SELECTED_LABELS,
-    SELECTED_METHODS,
-)
+from pisoft.config.studies import SELECTED_LABELS, SELECTED_METHODS
 
 
 def _displayed(key: Literal["label", "family"]) -> At:

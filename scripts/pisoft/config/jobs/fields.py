@@ -6,10 +6,7 @@ from typing import Annotated, Literal
 
 from pisoft.config.base import Protocol, Scope, Target
 from pisoft.config.cells import SHUFFLED_LABELS
-from pisoft.config.models import (
-    MaskedModelEntry,
-    ModelEntry,
-)
+from pisoft.config.models import MaskedModelEntry, ModelEntry
 from pisoft.config.resolved import Config
 from pisoft.config.settings import At, JobSettings
 

@@ -5,9 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-from pisoft.config.datasets import (
-    HubDataset,
-)
+from pisoft.config.datasets import HubDataset
 from pisoft.config.jobs.fields import Kind
 from pisoft.config.models import HubModel
 from pisoft.config.resolved import Config

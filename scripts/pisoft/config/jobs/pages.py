@@ -6,19 +6,11 @@ from collections.abc import Mapping
 from typing import Annotated, Any
 
 from pisoft.config.base import Target
-from pisoft.config.datasets import (
-    DatasetEntry,
-)
-from pisoft.config.evaluation import (
-    EvaluationSettings,
-    RankingSettings,
-    ScoreSettings,
-)
+from pisoft.config.datasets import DatasetEntry
+from pisoft.config.evaluation import EvaluationSettings, RankingSettings, ScoreSettings
 from pisoft.config.jobs.displays import LabelSettings, Targets
 from pisoft.config.jobs.fields import DatasetLabels, Kind, ModelLabels, NumberTypes
-from pisoft.config.models import (
-    ModelEntry,
-)
+from pisoft.config.models import ModelEntry
 from pisoft.config.resolved import Config
 from pisoft.config.run_file import GenerationSettings, PromptSettings
 from pisoft.config.settings import At, JobSettings

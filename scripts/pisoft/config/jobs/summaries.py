@@ -6,17 +6,11 @@ from typing import Annotated
 
 from pisoft.config.base import Clamp
 from pisoft.config.cells import StudyDepth
-from pisoft.config.evaluation import (
-    DrawSettings,
-    ScoreSettings,
-)
+from pisoft.config.evaluation import DrawSettings, ScoreSettings
 from pisoft.config.jobs.fields import EquivalenceMargin, Seed
 from pisoft.config.resolved import Config
 from pisoft.config.settings import At, JobSettings
-from pisoft.config.studies import (
-    RANDOM,
-    Permuted,
-)
+from pisoft.config.studies import RANDOM, Permuted
 
 
 class RunJob(JobSettings, of="run_file"):

@@ -5,16 +5,9 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from pisoft.config.cells import SHUFFLED_LABELS
-from pisoft.config.datasets import (
-    Haystack,
-    Labels,
-    Message,
-)
+from pisoft.config.datasets import Haystack, Labels, Message
 from pisoft.config.jobs.fields import DatasetName, Loaded, ModelName
-from pisoft.config.models import (
-    TrainedModel,
-    UnigramMaskedModel,
-)
+from pisoft.config.models import TrainedModel, UnigramMaskedModel
 from pisoft.config.resolved import Config
 from pisoft.config.settings import At, JobSettings
 
