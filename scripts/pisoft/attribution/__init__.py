@@ -17,7 +17,7 @@ from pisoft.errors import BenchmarkError, did_you_mean
 
 _NO_METHODS = {
     *("__init__", "base", "engine", "external", "inseq_bridge"),
-    *("closed_form", "masking", "modified_backward", "repetition"),
+    *("flow", "masking", "modified_backward", "repetition"),
 }
 
 

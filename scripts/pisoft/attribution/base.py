@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
 
 from pydantic import Field
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from pisoft.models.model import Batch, LanguageModel
 
 Baseline = Literal["reference", "zero"]
+Prepared = TypeVar("Prepared")
 
 
 def is_compared(block: int) -> bool:
@@ -133,6 +135,7 @@ class AttributionMethod(ABC):
         self.options = options
         self.context = context
         self.unconverged: set[tuple[str, int]] = set()  # (sample_id, step)
+        self._prepared: tuple[LanguageModel, Any] | None = None
 
     @property
     def name(self) -> str:
@@ -146,6 +149,23 @@ class AttributionMethod(ABC):
         """
         if self.needs_attention:
             model.require("attention", f"method '{self.name}'")
+
+    def prepared(
+        self, model: LanguageModel, prepare: Callable[[LanguageModel], Prepared]
+    ) -> Prepared:
+        """Return what the method makes of a model before it attributes, made once.
+
+        Raises:
+            BenchmarkError: as `prepare` does, with the names of method and model in front.
+        """
+        if self._prepared is None or self._prepared[0] is not model:
+            try:
+                self._prepared = model, prepare(model)
+            except BenchmarkError as error:
+                raise BenchmarkError(
+                    f"method '{self.name}': model '{model.name}': {error}"
+                ) from error
+        return self._prepared[1]
 
     def last_layers(self, model: LanguageModel, count: int | None) -> range:
         """Return the indices of the last decoder layers.

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pisoft.attribution.closed_form import ClosedFormMethod
-from pisoft.errors import BenchmarkError
+from pisoft.attribution.base import AttributionMethod
 
 if TYPE_CHECKING:
     import torch
@@ -14,7 +13,7 @@ if TYPE_CHECKING:
     from pisoft.models.model import Batch, ExplainedSample, LanguageModel
 
 
-class DePass(ClosedFormMethod):
+class DePass(AttributionMethod):
     """w · x_i, x_i the component of token i in the final hidden state, w the target's unembedding.
 
     Components are those of :class:`~pisoft.models.components.ComponentForward`. All tokens read
@@ -26,8 +25,7 @@ class DePass(ClosedFormMethod):
     family = "attention"
     reference = "Hong et al. (2025), DePass: unified feature attributing"
     non_negative = False
-
-    _followed: tuple[LanguageModel, ComponentForward] | None = None
+    needs_attention = True
 
     def check(self, model: LanguageModel) -> None:
         """Raise a BenchmarkError if hidden states cannot be decomposed, tried on a dozen tokens."""
@@ -35,17 +33,9 @@ class DePass(ClosedFormMethod):
         self._forward(model)
 
     def _forward(self, model: LanguageModel) -> ComponentForward:
-        """Return what decomposes the model's hidden states; tried once."""
         from pisoft.models.components import ComponentForward
 
-        if self._followed is None or self._followed[0] is not model:
-            try:
-                self._followed = model, ComponentForward(model)
-            except BenchmarkError as error:
-                raise BenchmarkError(
-                    f"method '{self.name}': model '{model.name}': {error}"
-                ) from error
-        return self._followed[1]
+        return self.prepared(model, ComponentForward)
 
     def forwards(self, prompt_tokens: float, steps: float) -> float:
         """Two forwards, and the components through a part of the weights.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pisoft.attribution.closed_form import ClosedFormMethod
+from pisoft.attribution.flow import FlowMethod
 
 if TYPE_CHECKING:
     import torch
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pisoft.models.model import Batch, LanguageModel
 
 
-class FlashTrace(ClosedFormMethod):
+class FlashTrace(FlowMethod):
     """Σ_k M_tj over layers k, M_tj the share of token j at the predicting position t.
 
     The shares are those of :func:`~pisoft.models.flow.attention_shares`, as in `ifr`, but not
@@ -23,9 +23,7 @@ class FlashTrace(ClosedFormMethod):
     """
 
     label = "FlashTrace"
-    family = "attention"
     reference = "Pan et al. (2026), Towards long-horizon interpretability"
-    has_target = False
 
     def forwards(self, prompt_tokens: float, steps: float) -> float:
         """One forward serves all steps; the output projection runs once more."""
@@ -40,7 +38,7 @@ class FlashTrace(ClosedFormMethod):
         import torch
 
         from pisoft.models.flow import attention_shares
-        from pisoft.models.layers import LayerVisitor
+        from pisoft.models.layers import visit_layers
 
         shares: list[list[torch.Tensor]] = [[] for _ in batch.samples]
 
@@ -51,7 +49,5 @@ class FlashTrace(ClosedFormMethod):
                 )
                 shares[index].append(keys[:, : len(sample.prompt_ids)])
 
-        visitor = LayerVisitor(model, batch.positions, add_layer)
-        with torch.no_grad(), visitor.listening():
-            model.hidden_states(model.embed(batch.input_ids), probe=visitor)
+        visit_layers(model, model.embed(batch.input_ids), batch.positions, add_layer)
         return [torch.stack(of_layers).sum(dim=0) for of_layers in shares]

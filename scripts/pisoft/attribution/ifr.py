@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pisoft.attribution.closed_form import ClosedFormMethod
+from pisoft.attribution.flow import FlowMethod
 
 if TYPE_CHECKING:
     import torch
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pisoft.models.model import Batch, LanguageModel
 
 
-class InformationFlowRoutes(ClosedFormMethod):
+class InformationFlowRoutes(FlowMethod):
     """Row of the predicting position of Π_layers M, M_tj the share of token j at position t.
 
     The shares are those of :func:`~pisoft.models.flow.attention_shares`; the residual's is on the
@@ -23,9 +23,7 @@ class InformationFlowRoutes(ClosedFormMethod):
     """
 
     label = "IFR"
-    family = "attention"
     reference = "Ferrando and Voita (2024), Information flow routes"
-    has_target = False
 
     def forwards(self, prompt_tokens: float, steps: float) -> float:
         """One forward serves all steps; attention and the output projection run twice more."""
@@ -47,7 +45,7 @@ class InformationFlowRoutes(ClosedFormMethod):
         import torch
 
         from pisoft.models.flow import attention_shares
-        from pisoft.models.layers import LayerVisitor
+        from pisoft.models.layers import visit_layers
 
         lengths = [len(sample.read_ids) for sample in batch.samples]
         routes: list[torch.Tensor] = [torch.eye(length) for length in lengths]
@@ -60,9 +58,7 @@ class InformationFlowRoutes(ClosedFormMethod):
                 routes[index] = (keys + residual.diag()) @ routes[index].to(keys)
 
         every = torch.arange(max(lengths), device=batch.device).expand(len(lengths), -1)
-        visitor = LayerVisitor(model, every, add_layer)
-        with torch.no_grad(), visitor.listening():
-            model.hidden_states(model.embed(batch.input_ids), probe=visitor)
+        visit_layers(model, model.embed(batch.input_ids), every, add_layer)
         return [
             route[positions[: len(sample.steps)], : len(sample.prompt_ids)]
             for route, positions, sample in zip(routes, batch.positions, batch.samples, strict=True)

@@ -28,8 +28,6 @@ class ModifiedBackwardMethod(AttributionMethod):
     modifies_backward = True
     explains_spans = True
 
-    _followed: tuple[LanguageModel, ModifiedBackward] | None = None
-
     @abstractmethod
     def rules(self) -> BackwardRules:
         """Return the rules of the backward pass."""
@@ -54,17 +52,9 @@ class ModifiedBackwardMethod(AttributionMethod):
         self._engine(model)
 
     def _engine(self, model: LanguageModel) -> ModifiedBackward:
-        """Return what modifies the model's backward pass; tried once."""
         from pisoft.models.modified_backward import ModifiedBackward
 
-        if self._followed is None or self._followed[0] is not model:
-            try:
-                self._followed = model, ModifiedBackward(model)
-            except BenchmarkError as error:
-                raise BenchmarkError(
-                    f"method '{self.name}': model '{model.name}': {error}"
-                ) from error
-        return self._followed[1]
+        return self.prepared(model, ModifiedBackward)
 
     def attribute(self, model: LanguageModel, batch: Batch) -> list[torch.Tensor]:
         """Return signed scores, one tensor (steps, prompt tokens) per sample."""

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from pydantic import Field
 
 from pisoft.attribution.base import AttributionMethod, MethodOptions
-from pisoft.errors import BenchmarkError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -65,8 +64,6 @@ class ValueZeroing(AttributionMethod):
     Options = ValueZeroingOptions
     options: ValueZeroingOptions
 
-    _form_of: tuple[LanguageModel, LayerForm, Sequence[torch.nn.Module]] | None = None
-
     def check(self, model: LanguageModel) -> None:
         """Raise a BenchmarkError if layers cannot be followed, or are fewer than asked for.
 
@@ -77,22 +74,13 @@ class ValueZeroing(AttributionMethod):
         self._layers_of(model)
 
     def _layers_of(self, model: LanguageModel) -> tuple[LayerForm, Sequence[torch.nn.Module]]:
-        """Return how a layer's outputs are found, and what the last one's pass; tried once."""
+        """Return how a layer's outputs are found, and what the last one's pass."""
         from pisoft.models.layers import layer_form, modules_behind
 
-        if self._form_of is None or self._form_of[0] is not model:
-            try:
-                form = layer_form(model)
-                self._form_of = (
-                    model,
-                    form,
-                    modules_behind(model) if self.options.final_norm else [],
-                )
-            except BenchmarkError as error:
-                raise BenchmarkError(
-                    f"method 'value_zeroing': model '{model.name}': {error}"
-                ) from error
-        return self._form_of[1:]
+        def followed(model: LanguageModel) -> tuple[LayerForm, Sequence[torch.nn.Module]]:
+            return layer_form(model), modules_behind(model) if self.options.final_norm else []
+
+        return self.prepared(model, followed)
 
     def forwards(self, prompt_tokens: float, steps: float) -> float:
         """A forward, and for every step the better part of another: what comes behind attention."""
@@ -106,7 +94,7 @@ class ValueZeroing(AttributionMethod):
         """Return mean distances, or shares, one tensor (steps, prompt tokens) per sample."""
         import torch
 
-        from pisoft.models.layers import LayerVisitor
+        from pisoft.models.layers import visit_layers
         from pisoft.models.precision import computing_in_float32
 
         chosen = self.last_layers(model, self.options.layers)
@@ -127,9 +115,7 @@ class ValueZeroing(AttributionMethod):
                     distances = _cosine_distance(outputs[:, :tokens], outputs[:, tokens:])
                     totals[step] = totals[step] + self._layer_scores(distances) / len(chosen)
 
-        visitor = LayerVisitor(model, batch.positions, add_layer)
-        with torch.no_grad(), visitor.listening():
-            model.hidden_states(model.embed(batch.input_ids), probe=visitor)
+        visit_layers(model, model.embed(batch.input_ids), batch.positions, add_layer)
         return batch.split(totals)
 
     def _layer_scores(self, distances: torch.Tensor) -> torch.Tensor:

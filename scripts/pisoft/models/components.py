@@ -13,7 +13,13 @@ from typing import Any
 import torch
 
 from pisoft.errors import BenchmarkError
-from pisoft.models.layers import LayerCall, LayerVisitor, missing_modules, modules_behind
+from pisoft.models.layers import (
+    LayerCall,
+    missing_modules,
+    modules_behind,
+    require_closed_form,
+    visit_layers,
+)
 from pisoft.models.model import LanguageModel
 from pisoft.models.precision import at_least_float32, close, computing_in_float32, whole_in_float32
 from pisoft.models.recognition import recognised_parts
@@ -29,14 +35,15 @@ class ComponentForward:
     """A forward pass that carries every token's component of the hidden states along.
 
     Args:
-        model: of layers that :func:`~pisoft.models.layers.require_closed_form` accepts.
+        model: the explained model.
 
     Raises:
-        BenchmarkError: a layer lacks a module, or components of a dozen tokens do not sum to the
-            hidden states; the message says what.
+        BenchmarkError: its layers are not built like Llama's, one lacks a module, or components of
+            a dozen tokens do not sum to the hidden states; the message says what.
     """
 
     def __init__(self, model: LanguageModel) -> None:
+        require_closed_form(model)
         self._model = model
         self._biased = any(name.endswith("bias") for name, _ in model.decoder.named_parameters())
         if problem := missing_modules(model, PARTS) or problem_of(self._try_on_tokens):
@@ -86,9 +93,7 @@ class ComponentForward:
             with computing_in_float32(call.layer):
                 self._add_layer(call, states, reached, blocks)
 
-        visitor = LayerVisitor(model, every[None], add_layer)
-        with visitor.listening():
-            final = model.hidden_states(model.embed(input_ids), probe=visitor)
+        final = visit_layers(model, model.embed(input_ids), every[None], add_layer)
         assert states is not None
         states, hidden = states[positions], final[0, positions]
         with computing_in_float32(self._final_norm):

@@ -5,7 +5,7 @@ Shapes: B samples, T positions, S chosen positions, H query heads, D head width,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -22,9 +22,6 @@ from pisoft.models.precision import at_least_float32, close, whole_in_float32
 from pisoft.models.trial import problem_of, trial_ids
 
 ZEROED = (0, 5, 11)  # tokens of the trial whose values are zeroed to compare
-NOT_ALONE = (
-    "embed every token once more in each layer, so that no position can stand for another one"
-)
 
 
 @dataclass(frozen=True)
@@ -33,7 +30,8 @@ class LayerCall:
 
     Attributes:
         layer: the decoder layer.
-        arguments: what it was called with, by position and by name.
+        again: gives what its own forward gives, (B, T, d), with another probe, and with another
+            input (B, T, d) if there is one.
         inputs: what reached its attention.
         positions: the chosen ones, (B, S).
         residual: the layer's input there, (B, S, d), float32 or better.
@@ -41,7 +39,7 @@ class LayerCall:
     """
 
     layer: torch.nn.Module
-    arguments: tuple[tuple[Any, ...], dict[str, Any]]
+    again: Callable[..., torch.Tensor]
     inputs: AttentionInputs
     positions: torch.Tensor
     residual: torch.Tensor
@@ -54,21 +52,29 @@ class LayerCall:
         for weights in at_least_float32(row.probabilities()).unbind(dim=2):  # (B, H, T)
             yield (weights[..., None] * values).transpose(1, 2).flatten(start_dim=2)
 
-    def again(self, probe: Any, hidden: torch.Tensor | None = None) -> torch.Tensor:
-        """Return what the layer's own forward gives, (B, T, d), with another probe.
 
-        Args:
-            probe: in place of the present one.
-            hidden: its input (B, T, d); None: as it is.
-        """
-        given, named = self.arguments
-        named = {**named, "probe": probe}
-        if hidden is not None and given:
-            given = (hidden, *given[1:])
-        elif hidden is not None:
-            named["hidden_states"] = hidden
-        output = self.layer(*given, **named)
-        return output[0] if isinstance(output, tuple) else output
+def run_again(
+    layer: torch.nn.Module,
+    given: Sequence[Any],
+    named: Mapping[str, Any],
+    probe: Any,
+    hidden: torch.Tensor | None = None,
+) -> torch.Tensor:
+    """Return a decoder layer's output (B, T, d), called as before but for the probe.
+
+    Args:
+        layer: the decoder layer.
+        given, named: its arguments, by position and by name.
+        probe: in place of the one there.
+        hidden: its input (B, T, d); None: as it was.
+    """
+    named = {**named, "probe": probe}
+    if hidden is not None and given:
+        given = (hidden, *given[1:])
+    elif hidden is not None:
+        named["hidden_states"] = hidden
+    output = layer(*given, **named)
+    return output[0] if isinstance(output, tuple) else output
 
 
 @dataclass(frozen=True)
@@ -181,14 +187,31 @@ class _Zeroing:
         return replace(inputs, value=value).weighted_values(inputs.probabilities())
 
 
-class LayerVisitor:
-    """An attention probe that calls `visit` once in every decoder layer of a forward pass.
+@torch.no_grad()
+def visit_layers(
+    model: LanguageModel,
+    embeddings: torch.Tensor,
+    positions: torch.Tensor,
+    visit: Callable[[LayerCall], None],
+) -> torch.Tensor:
+    """Return the final hidden states (B, T, d) of a forward that visits every decoder layer once.
 
     Args:
-        model: the model; enter :meth:`listening` around its forward pass.
+        model: the model.
+        embeddings: its input, (B, T, d).
         positions: chosen positions, (B, S).
         visit: called with each layer's call; it may run the layer again.
     """
+    visitor = _LayerVisitor(model, positions, visit)
+    with ExitStack() as stack:
+        for layer in model.blocks:
+            hook = layer.register_forward_pre_hook(visitor.note_arguments, with_kwargs=True)
+            stack.callback(hook.remove)
+        return model.hidden_states(embeddings, probe=visitor)
+
+
+class _LayerVisitor:
+    """The attention probe of :func:`visit_layers`."""
 
     computes_output = False
 
@@ -202,27 +225,18 @@ class LayerVisitor:
         self._visiting = False
         self._arguments: tuple[tuple[Any, ...], dict[str, Any]] = ((), {})
 
-    @contextmanager
-    def listening(self) -> Iterator[LayerVisitor]:
-        """Note the arguments of every layer while the context is open."""
-        with ExitStack() as stack:
-            for layer in self._layers:
-                handle = layer.register_forward_pre_hook(self._note_arguments, with_kwargs=True)
-                stack.callback(handle.remove)
-            yield self
-
     def __call__(self, inputs: AttentionInputs, default: torch.Tensor | None) -> torch.Tensor:
         """Visit a layer and leave its attention output (B, T, H, D) as it is."""
         assert default is not None
-        given, named = self._arguments
+        layer, (given, named) = self._layers[inputs.layer], self._arguments
         hidden = given[0] if given else named["hidden_states"]
         chosen = self._rows, self._positions
         self._visiting = True
         try:
             self._visit(
                 LayerCall(
-                    layer=self._layers[inputs.layer],
-                    arguments=self._arguments,
+                    layer=layer,
+                    again=partial(run_again, layer, given, named),
                     inputs=inputs,
                     positions=self._positions,
                     residual=at_least_float32(hidden[chosen]),
@@ -233,9 +247,10 @@ class LayerVisitor:
             self._visiting = False
         return default
 
-    def _note_arguments(
+    def note_arguments(
         self, _: torch.nn.Module, given: tuple[Any, ...], named: dict[str, Any]
     ) -> None:
+        """Note what a layer is called with; a hook."""
         if not self._visiting:
             self._arguments = given, named
 
@@ -246,11 +261,7 @@ def layer_form(model: LanguageModel) -> LayerForm:
     Raises:
         BenchmarkError: no form does, or the decoder's layers cannot be found.
     """
-    if not model.blocks:
-        raise BenchmarkError("its decoder has no list of its layers")
-    kind = type(model.blocks[0]).__name__
-    if model.layer_width:
-        raise BenchmarkError(f"its decoder layers ({kind}) {NOT_ALONE}")
+    kind = _layer_class(model)
     problem = ""
     for form in (CLOSED_FORM, LAYER_FORWARD):
         problem = problem_of(partial(_differs_from_zeroing, model, form))
@@ -262,24 +273,29 @@ def layer_form(model: LanguageModel) -> LayerForm:
     )
 
 
-def require_closed_form(model: LanguageModel, who: str) -> None:
+def require_closed_form(model: LanguageModel) -> None:
     """Raise a BenchmarkError unless :func:`layer_output` is what the decoder layers compute.
 
-    Args:
-        model: tried on a dozen tokens.
-        who: what needs it, for the message.
+    It is tried on a dozen tokens.
     """
-    if not model.blocks:
-        problem = "its decoder has no list of its layers"
-    elif model.layer_width:
-        problem = f"its decoder layers ({type(model.blocks[0]).__name__}) {NOT_ALONE}"
-    elif reason := missing_modules(model, TAIL) or problem_of(
+    kind = _layer_class(model)
+    if problem := missing_modules(model, TAIL) or problem_of(
         partial(_differs_from_zeroing, model, CLOSED_FORM)
     ):
-        problem = f"its decoder layers ({type(model.blocks[0]).__name__}) are not Llama's: {reason}"
-    else:
-        return
-    raise BenchmarkError(f"{who}: model '{model.name}': {problem}")
+        raise BenchmarkError(f"its decoder layers ({kind}) are not Llama's: {problem}")
+
+
+def _layer_class(model: LanguageModel) -> str:
+    """Return the class of the decoder layers; raise if none of them can be run by itself."""
+    if not model.blocks:
+        raise BenchmarkError("its decoder has no list of its layers")
+    kind = type(model.blocks[0]).__name__
+    if model.layer_width:
+        raise BenchmarkError(
+            f"its decoder layers ({kind}) embed every token once more in each layer, so that no "
+            "position can stand for another one"
+        )
+    return kind
 
 
 def missing_modules(model: LanguageModel, names: Sequence[str]) -> str:
@@ -313,9 +329,7 @@ def _differs_from_zeroing(model: LanguageModel, form: LayerForm) -> str:
     with whole_in_float32(model.network, model.blocks):
         embeddings = model.embed(trial_ids(model))
         last = torch.tensor([[embeddings.shape[1] - 1]], device=model.device)
-        visitor = LayerVisitor(model, last, compare)
-        with visitor.listening():
-            visited = model.hidden_states(embeddings, probe=visitor)
+        visited = visit_layers(model, embeddings, last, compare)
         if not close(model.hidden_states(embeddings), visited, tolerance=1e-3):
             return "running a layer again changes those behind it"
     if seen != list(range(model.layers)):

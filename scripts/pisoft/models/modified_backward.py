@@ -18,6 +18,7 @@ import torch
 
 from pisoft.errors import BenchmarkError
 from pisoft.models.attention import AttentionInputs, AttentionProbe, attention_output
+from pisoft.models.layers import run_again
 from pisoft.models.model import LanguageModel
 from pisoft.models.precision import at_least_float32, close, computing_in_float32
 from pisoft.models.recognition import ModuleCall, layer_name, module_calls, recognised_parts
@@ -226,12 +227,7 @@ def _differentiated(
     It is what the layer adds to its input, so that a small addition counts beside a large input.
     """
     hidden = call.hidden.detach().requires_grad_(True)
-    named = {**call.named, "probe": probe}
-    if call.given:
-        output = block(hidden, *call.given[1:], **named)
-    else:
-        output = block(**{**named, "hidden_states": hidden})
-    output = output[0] if isinstance(output, tuple) else output
+    output = run_again(block, call.given, call.named, probe, hidden)
     direction = (output - hidden).detach()
     inputs = [hidden, *biases]
     by_input = torch.autograd.grad((output * direction).sum(), inputs, allow_unused=True)

@@ -1,4 +1,4 @@
-"""What methods share that need decoder layers built as Llama's."""
+"""What methods share that follow the flow of information through the residual stream."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ if TYPE_CHECKING:
     from pisoft.models.model import LanguageModel
 
 
-class ClosedFormMethod(AttributionMethod):
-    """A method that computes parts of decoder layers itself."""
+class FlowMethod(AttributionMethod):
+    """A method of the shares of :func:`pisoft.models.flow.attention_shares`."""
 
+    family = "attention"
+    has_target = False
     needs_attention = True
 
     def check(self, model: LanguageModel) -> None:
@@ -20,4 +22,4 @@ class ClosedFormMethod(AttributionMethod):
         from pisoft.models.layers import require_closed_form
 
         super().check(model)
-        require_closed_form(model, f"method '{self.name}'")
+        self.prepared(model, require_closed_form)
