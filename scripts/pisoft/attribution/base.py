@@ -171,7 +171,6 @@ class AttributionMethod(ABC):
         """Return the indices of the last decoder layers.
 
         Args:
-            model: the explained model.
             count: option `layers` of the method; None: all layers.
 
         Raises:
@@ -190,10 +189,6 @@ class AttributionMethod(ABC):
         For `make plan`, which knows no weights. Unless a method says otherwise it costs a forward,
         and a backward for every step. A backward pass counts as a forward: weights are frozen, so
         it multiplies by each of them once. A method that stops by a rule gives its upper limit.
-
-        Args:
-            prompt_tokens: tokens of the prompt.
-            steps: explained steps.
         """
         return 1 + steps
 
@@ -232,6 +227,5 @@ class ScopedMethod(AttributionMethod):
 
         Args:
             prompt_tokens: tokens that the model has read at the last explained step.
-            steps: as there.
             scope: positions that are perturbed; None: all of them.
         """

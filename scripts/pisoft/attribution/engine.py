@@ -35,7 +35,6 @@ def warm_up(
     The first run loads and compiles what later ones find ready, so it would be timed too long.
 
     Args:
-        method, model: as for :func:`attribute_block`.
         pairs: rows of `prompts` and `generations` of the whole job, pairwise.
 
     Raises:
@@ -58,8 +57,6 @@ def attribute_block(
     of every step. A method without gradients gains nothing by the second attempt and fails alike.
 
     Args:
-        method: the method, with its options and context.
-        model: the explained model.
         block: rows of `prompts` and `generations`, pairwise.
 
     Raises:

@@ -45,7 +45,6 @@ def rows_to_score(
     """Return what is to be scored, as rows of contract `to_score`; samples that failed have none.
 
     Args:
-        model, dataset: names of the catalogue.
         prompts, generations: rows of these contracts, pairwise.
         target: what `target_ids` of the generations are; see
             :func:`pisoft.store.cells.read_generations`.
@@ -115,7 +114,6 @@ def problems(given: pa.Table, explained: pa.Table) -> list[str]:
     """Return the problems of scores of one model and dataset, one line for each kind.
 
     Args:
-        given: see :func:`read_scores`.
         explained: rows of contract `to_score`, of the same model and dataset.
 
     Returns:

@@ -31,10 +31,6 @@ class GradEllmAttribution(InternalsAttributionRegistry):
     `inseq.load_model`, or to `attribute` for one call. What is explained is always the logit. Only
     the prompt is scored: tokens generated before a step are NaN, as Inseq writes tokens after it.
 
-    Args:
-        attribution_model: the model as Inseq wraps it.
-        options: options of Grad-ELLM.
-
     Raises:
         BenchmarkError: an unknown option, or more layers than the model has.
     """

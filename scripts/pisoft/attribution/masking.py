@@ -194,9 +194,7 @@ class SamplingMethod(MaskingMethod):
         """Return which units are present, (N, m) of bool; N may exceed `forwards` by repetitions.
 
         Args:
-            generator: random numbers of the sample.
             units: m, at least 1.
-            forwards: masks that may be read.
         """
 
     def masks(self, sample: ExplainedSample, units: int) -> np.ndarray:

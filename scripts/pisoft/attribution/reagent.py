@@ -185,9 +185,7 @@ class Reagent(ScopedMethod):
         """Return the target's probability, and whether it is among the best predictions, (N,).
 
         Args:
-            model: the explained model.
             singles: samples with one explained step each.
-            read_prefix: reads the tokens before the scope, each prefix once.
         """
         from pisoft.models.batching import token_batches
         from pisoft.models.gradients import attributed_values
@@ -241,7 +239,6 @@ class _Probe:
             token itself marks one that is never replaced.
         probabilities: of the proposals, (T, C).
         clean: the target's probability on the clean input.
-        generator: random numbers of this probe alone.
     """
 
     def __init__(

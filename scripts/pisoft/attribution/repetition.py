@@ -34,7 +34,6 @@ def compare_with_float32(
     scores are constant, or that does not fit into memory has none.
 
     Args:
-        method, model: as for :func:`pisoft.attribution.engine.attribute_block`.
         blocks: rows of `prompts` and `generations`, pairwise, of every block of samples.
         rows: what `attribute_block` has returned for them.
         first_block: index of the first block in the dataset, where this is a shard.

@@ -41,10 +41,8 @@ def load_run(
     """Validate what Snakemake has merged from run files and command line.
 
     Args:
-        raw: the merged configuration.
         run_files: those of `--configfile`; none: `config.yaml` in the folder.
         config_folder: the default run file and the catalogues.
-        load_method: looks methods up.
 
     Raises:
         BenchmarkError: as :func:`load_config`, or a run file that is no plain YAML.

@@ -44,7 +44,6 @@ class RunLimits:
     """The limits of a run's jobs, planned for a model when they are first asked for.
 
     Args:
-        config: the run.
         results: its folder, in whose prompts and generations lengths are measured.
         rate: FLOP/s of a GPU; None: not known, and no job's time is planned.
     """

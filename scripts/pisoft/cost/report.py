@@ -74,7 +74,6 @@ def plan_text(plan: Plan, rate: float | None) -> str:
     """Return the plan of a run, to be printed.
 
     Args:
-        plan: the run's.
         rate: FLOP/s of its device; None: no time is shown.
     """
     stages: dict[str, list[Job]] = {}

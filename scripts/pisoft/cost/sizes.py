@@ -36,7 +36,6 @@ def parameters_of(
     Those of a unigram model are too few to count.
 
     Args:
-        name: of the model, for messages.
         source: where it comes from.
         results: the run's folder, which may say at which commit a model of the hub was fetched.
 

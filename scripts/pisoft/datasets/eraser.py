@@ -47,11 +47,6 @@ class Annotation(BaseModel):
 def document_of(line: Row, path: str, where: str) -> Path | None:
     """Return the file of the document that holds an annotation's evidence; None without evidence.
 
-    Args:
-        line: an annotation as read from the file.
-        path: the file.
-        where: file and line, for messages.
-
     Raises:
         BenchmarkError: a key is missing or wrong, or there is evidence in several documents.
     """
@@ -64,11 +59,6 @@ def document_of(line: Row, path: str, where: str) -> Path | None:
 
 def record_of(line: Row, path: str, where: str) -> Row:
     """Return a record with :data:`COLUMNS`, and its `evidence` as offsets into the last two.
-
-    Args:
-        line: an annotation as read from the file.
-        path: the file.
-        where: file and line, for messages.
 
     Returns:
         `document` is the whole document, `passage` its sentences from the first with evidence to

@@ -38,8 +38,6 @@ def resolve_commit(repository: str, revision: str, kind: str) -> str:
     With `HF_HUB_OFFLINE=1` the commit comes from the local cache.
 
     Args:
-        repository: hub repository, `owner/name`.
-        revision: branch, tag or commit.
         kind: "models" or "datasets".
 
     Raises:
@@ -99,11 +97,6 @@ def download(repository: str, revision: str, weights: bool) -> Path:
     Files of a commit that are in the cache are not downloaded again. The folder is named after the
     commit.
 
-    Args:
-        repository: hub repository, `owner/name`.
-        revision: branch, tag or commit.
-        weights: whether weights are also loaded.
-
     Raises:
         Exception: what the hub's client library raises, for :func:`hub_advice`.
     """
@@ -133,10 +126,6 @@ def files_of_model(repository: str, folder: Path) -> list[str]:
 def check_weights(files: Iterable[str], where: str) -> None:
     """Check that a model has weights as safetensors, which cannot run code when read.
 
-    Args:
-        files: names of its files.
-        where: its origin, for the message.
-
     Raises:
         BenchmarkError: the model has no weights, pickled ones only, or an adapter.
     """
@@ -161,8 +150,6 @@ def hub_advice(error: BaseException, repository: str, revision: str, kind: str) 
 
     Args:
         error: what the hub's client libraries raised; its causes are searched too.
-        repository: hub repository, `owner/name`.
-        revision: the requested branch, tag or commit.
         kind: "models" or "datasets".
     """
     chain = list(_causes(error))

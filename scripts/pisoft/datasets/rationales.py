@@ -15,11 +15,6 @@ Row = dict[str, Any]
 def with_evidence(record: Mapping[str, Any], rationale: Rationale, where: str) -> Row:
     """Return a record whose column of words is a text, with the marked words as its `evidence`.
 
-    Args:
-        record: as it stands in the file.
-        rationale: columns of words and marks.
-        where: file and record, for messages.
-
     Raises:
         BenchmarkError: a column is missing or no such list, or there are more or fewer marks.
     """

@@ -30,7 +30,6 @@ def sample(rows: Sequence[Row], count: int | None, seed: int, first: int = 0) ->
     Args:
         rows: rows of kind `datasets`, in the order of the source.
         count: how many to choose; None takes every candidate.
-        seed: seed of the choice.
         first: leave out those that this count would choose.
 
     Raises:
@@ -72,12 +71,7 @@ def chosen(turns: Sequence[Row], count: int | None, first: int = 0) -> list[Row]
 
 
 def _chosen(sizes: Collection[int], count: int | None) -> int:
-    """Return how many of the turns a count chooses: those of its full turns, and a remainder.
-
-    Args:
-        sizes: records of each label.
-        count: as for :func:`sample`.
-    """
+    """Return how many of the turns a count chooses: those of its full turns, and a remainder."""
     if count is None:
         return sum(sizes)
     full_turns, remainder = divmod(count, len(sizes))

@@ -47,9 +47,6 @@ def fetch(settings: FetchJob) -> list[Row]:
     `empty_record`, one whose label has no label word `unknown_label`, and one of more than
     `max_words` words `too_many_words`.
 
-    Args:
-        settings: source, and which columns hold texts, label, answer and id.
-
     Raises:
         BenchmarkError: a file or split cannot be read, has no records, lacks a column or has other
             columns than the first, an id is repeated, or no record's label has a label word.

@@ -33,10 +33,8 @@ def make_masked_model(
     ``directory`` appears complete or not at all; equal texts give equal weights.
 
     Args:
-        directory: where to.
         source: size of the vocabulary and context, special tokens included.
         texts: whose tokens are counted, and the tokenizer's merges learnt from.
-        settings: of the job, for the report.
     """
     tokenizer = train_masked_tokenizer(texts, source.vocabulary_size, source.context)
     model = RobertaForMaskedLM(

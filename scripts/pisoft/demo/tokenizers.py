@@ -105,9 +105,7 @@ def train_backend(
     """Train a byte-level BPE tokenizer.
 
     Args:
-        texts: what the merges are learnt from.
         vocabulary_size: special tokens, which get the first ids, the 256 bytes, and the merges.
-        special_tokens: these tokens.
         frame: what a text is read as, such as `<s> $A`.
     """
     backend = Tokenizer(BPE())

@@ -44,7 +44,6 @@ def further_draws(draws: int | DrawBudget, steps: Sequence[StepEvaluation], done
     that reaches the target is extrapolated from the draws so far.
 
     Args:
-        draws: the number of draws, or the budget.
         steps: all steps of the cell, with the draws measured so far.
         done: the draws measured last, by metric.
     """

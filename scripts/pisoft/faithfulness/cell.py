@@ -56,7 +56,6 @@ def evaluations_of_sample(
     """Return an evaluation for every evaluated step of a sample, nothing measured yet.
 
     Args:
-        model: the explained model.
         prompt, generation: rows of contracts `prompts` and `generations`.
         attributions: the sample's rows of contract `attributions`.
         settings, seed: as for :class:`StepEvaluation`.
@@ -92,10 +91,8 @@ def measure_cell(
     Of a model in half precision, some steps are repeated in float32.
 
     Args:
-        perturber: runs the forwards.
         in_float32: runs those in float32; see :func:`measure_in_float32`.
         blocks: the steps of every block of samples.
-        draws: per retaining probability, or their budget.
         first_block: index of the first block in the dataset, where this is a shard.
     """
     steps = [step for block in blocks for step in block]

@@ -35,8 +35,6 @@ def control_rows(
     Args:
         prompt, generation: rows of contracts `prompts` and `generations`.
         control: what the scores are made from; tokens out of scope have a score of 0.
-        scope: tokens that a perturbation may touch, m of them.
-        seed: of the run, for the noise.
         step_scores: `aggregated` draws the noise once for all steps, whose mean would have less.
     """
     if generation["status"] != OK:
@@ -72,9 +70,6 @@ def permuted_rows(
     Args:
         prompt: row of contract `prompts`.
         attributions: its rows of the method whose scores are permuted.
-        permutation: which one.
-        scope: tokens that a perturbation may touch.
-        seed: of the run.
     """
     positions = perturbable_positions(prompt, scope)
     generator = keyed_generator(seed, "permuted twin", permutation.number, prompt["sample_id"])

@@ -43,9 +43,7 @@ def replacements_of(
     """Return what gives the replacements of a job; None: it has no counterfactuals.
 
     Args:
-        settings: of the job.
         files: of the masked model, see :func:`located`; or prompts of all parts of the dataset.
-        model: the explained model.
         token_budget: tokens per forward batch of the masked model.
 
     Raises:
@@ -67,9 +65,6 @@ def proposed(masked: MaskedLanguageModel, tokenizer: Any, seed: int, token_budge
     character, stay.
 
     Args:
-        masked: the masked model.
-        tokenizer: that of the explained model.
-        seed: of the draws.
         token_budget: tokens per forward batch of the masked model.
 
     Raises:
@@ -96,8 +91,6 @@ def drawn(prompts: Iterable[Row], scope: Scope, seed: int) -> Replace:
 
     Args:
         prompts: rows of `prompts`, all of a dataset.
-        scope: which of their tokens are perturbable.
-        seed: of the draws.
     """
     of_prompts = [np.asarray(p["input_ids"], int)[perturbable_positions(p, scope)] for p in prompts]
     pool = np.sort(np.concatenate(of_prompts))

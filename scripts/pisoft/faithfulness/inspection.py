@@ -58,8 +58,6 @@ class Inspector:
     """Reads inputs whose tokens are ablated by every operator of a protocol.
 
     Args:
-        model: the explained model.
-        settings: protocol, operators, scope, retaining probabilities, masks.
         token_budget: tokens per forward batch; lowered for good if memory does not suffice.
 
     Raises:
@@ -152,7 +150,6 @@ class _Reader:
     """Reads a step's clean input when it is first needed, and perturbed ones.
 
     Args:
-        model: the explained model.
         labels: tokens that begin a label word; none for open generation.
         ids: tokens of the clean input, (T,).
         fixed: whether attention is held; then there is none to read.

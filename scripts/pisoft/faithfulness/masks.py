@@ -36,7 +36,6 @@ class Masks(Protocol):
 
         Args:
             pi_index: index into the grid of retaining probabilities, or :data:`ORIGINAL`.
-            draw: index of the draw.
             scores: probability of keeping each token, (m,).
         """
 
@@ -190,7 +189,6 @@ def measured_pi(grid_size: int, count: int | None, seed: int, place: tuple[int, 
     Args:
         grid_size: number of retaining probabilities, P.
         count: how many of them are measured; None: all.
-        seed: of the run.
         place: of the sample in its dataset, and of the step among those of its sample.
     """
     if count is None:
@@ -233,11 +231,8 @@ def kept_tokens(drawn: Masks, probabilities: np.ndarray, row_index: int, draw: i
     """Return the Soft-NS mask of one draw; the Soft-NC mask is its complement.
 
     Args:
-        drawn: the masks of the sample and step.
         probabilities: of keeping a token, (1 + P, m): row 0 for the original metrics, row 1 + i for
             the π with index i.
-        row_index: of a row of `probabilities`.
-        draw: index of the draw.
 
     Returns:
         Whether a token, or an element of its embedding, is kept, (m, d).

@@ -21,7 +21,6 @@ def soft_ns(h0: Values, distances: Values, clamp: Clamp) -> np.ndarray:
     Args:
         h0: distance of the zero baseline, above 0, (...).
         distances: distances of the draws, (..., K).
-        clamp: where to clamp at 0.
 
     Returns:
         (...) in float64.

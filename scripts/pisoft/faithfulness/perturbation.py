@@ -116,7 +116,6 @@ class Perturber:
     what was recorded of it is kept while its target is being worked on.
 
     Args:
-        model: the explained model.
         token_budget: tokens per forward batch; halved for good if memory does not suffice.
         protocol: `dynamic` or `fixed` routing.
         operator: how tokens are ablated; fixed routing cannot hide keys.

@@ -103,9 +103,6 @@ class RankingEvaluator:
     """Runs insertion, deletion and counterfactuals over blocks of samples.
 
     Args:
-        model: the explained model.
-        settings: operator and number of steps.
-        scope: which tokens may be perturbed.
         seed: of the order of tokens with equal scores.
         token_budget: tokens per forward batch, to begin with.
         replace: gives the replacements of counterfactuals; None: there are none.
@@ -245,8 +242,6 @@ def token_places(raw: np.ndarray, seed: int, sample_id: str) -> np.ndarray:
 
     Args:
         raw: finite raw scores of the perturbable tokens, (m,).
-        seed: of the lots.
-        sample_id: the sample.
     """
     lots = keyed_generator(seed, "ranking", sample_id, STEP).random(len(raw))
     return np.argsort(np.lexsort((lots, -raw)))
@@ -257,7 +252,6 @@ def kept_tokens(places: np.ndarray, steps: int) -> np.ndarray:
 
     Args:
         places: see :func:`token_places`, (m,).
-        steps: their number S.
     """
     highest = places < step_counts(len(places), steps)[:, None]  # (S, m)
     return np.stack([~highest, highest])
@@ -277,8 +271,6 @@ def perturbed_input(
     would give, for less work.
 
     Args:
-        model: decides what may be read once as a prefix.
-        sample: the sample.
         kept: which perturbable tokens are kept, (m,).
         perturbation: `remove` leaves the others out, `zero` multiplies their embeddings by 0,
             `replace` puts the sample's replacements in their places.

@@ -41,9 +41,6 @@ class StepEvaluation:
 
     Args:
         attribution: row of contract `attributions`.
-        target: the input of the step.
-        settings: scope, normalisation, π grid, sampler, draws.
-        seed: seed of the masks.
         width: embedding width of the model, d.
         place: of the step among those of its dataset; with `pi_per_step`, it decides which
             retaining probabilities are measured.
@@ -248,8 +245,6 @@ def measure_draws(perturber: Perturber, steps: Sequence[StepEvaluation], draws: 
     """Measure draws of all steps that have not failed; a batch may hold masks of several steps.
 
     Args:
-        perturber: runs the forwards.
-        steps: the steps of one block of samples.
         draws: draw indices by metric; they continue those already measured.
     """
     usable = [step for step in steps if step.status == OK]

@@ -19,7 +19,6 @@ class Ablator:
     """Ablates the tokens that masks do not keep.
 
     Args:
-        model: whose inputs they are.
         operator: as in `evaluation.operator`.
 
     Raises:

@@ -84,7 +84,6 @@ class AttentionInputs:
         """Return one sample's attention, less the padding on its right.
 
         Args:
-            row: of the batch.
             length: query positions of the sample, without padding.
         """
         one = slice(row, row + 1)
@@ -167,7 +166,6 @@ class AttentionRecorder:
     comes by once more: what was recorded first stays, as it is what gradients flow to.
 
     Args:
-        layers: layers to record.
         detach_at: layer whose output starts the gradient graph: gradients flow back to recorded
             outputs from there on and no further. None leaves the graph as it is.
         by_maps: compute outputs from attention maps, as a replay does, and not by SDPA, so that a

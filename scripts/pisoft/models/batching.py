@@ -77,7 +77,6 @@ def fitted_batches(
     others go on.
 
     Args:
-        items: what is worked on.
         length: tokens of an item.
         budget: tokens per batch to begin with.
         work: takes a batch and the budget in force; is called again for a batch that failed.

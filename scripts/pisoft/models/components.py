@@ -34,9 +34,6 @@ PARTS = (
 class ComponentForward:
     """A forward pass that carries every token's component of the hidden states along.
 
-    Args:
-        model: the explained model.
-
     Raises:
         BenchmarkError: its layers are not built like Llama's, one lacks a module, or components of
             a dozen tokens do not sum to the hidden states; the message says what.
@@ -108,10 +105,7 @@ class ComponentForward:
         Components of later tokens are zero at a position, and left out.
 
         Args:
-            call: the layer.
-            states: changed.
             reached: which tokens have reached which position through the layers so far, (T, T).
-            blocks: of positions.
         """
         layer: Any = call.layer
         attention, mlp, residual = layer.self_attn, layer.mlp, call.residual[0]

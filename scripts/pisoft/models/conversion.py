@@ -19,8 +19,6 @@ def dequantise(model: LoadedModel, path: Path, folder: Path) -> None:
 
     Args:
         model: which model; a number is written as what it is dequantised to, rounded to its type.
-        path: the file.
-        folder: where to.
 
     Raises:
         BenchmarkError: transformers cannot read the file or does not know its architecture, or it
@@ -54,7 +52,6 @@ def quantise(model: LoadedModel, folder: Path, gpus: int | None = None) -> None:
 
     Args:
         model: which model, at which commit.
-        folder: where to.
         gpus: that the job was given.
 
     Raises:

@@ -26,10 +26,6 @@ if TYPE_CHECKING:
 class Decoder:
     """A frozen network, run in parts.
 
-    Args:
-        network: a causal language model.
-        name: its name, for error messages.
-
     Raises:
         BenchmarkError: its weights are on several devices.
 
@@ -144,12 +140,7 @@ class Decoder:
         return sum(length > point for point in self.turning_points)
 
     def shareable(self, count: int, length: int) -> int:
-        """Return how many first tokens of inputs may be read once for all of them: all or none.
-
-        Args:
-            count: first tokens that they have in common.
-            length: tokens of an input.
-        """
+        """Return how many first tokens of inputs may be read once for all of them: all or none."""
         alike = self.caches_prefixes and self.arithmetic(count) == self.arithmetic(length)
         return count if alike else 0
 

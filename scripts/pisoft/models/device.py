@@ -33,7 +33,6 @@ def choose_device(setting: str, gpus: int | None = None) -> torch.device:
     libraries run there, wherever their tensors are.
 
     Args:
-        setting: the model's `device`.
         gpus: number of GPUs that the job was given, 0 or 1, which decides what `auto` means; None:
             the job requested none, and `auto` is a GPU if there is one.
 

@@ -28,9 +28,7 @@ def attention_shares(
 
     Args:
         call: a layer that :func:`~pisoft.models.layers.layer_output` computes.
-        sample: row of the batch.
         count: how many of the sample's chosen positions to look at, from the first on.
-        length: tokens of the sample.
         token_budget: vectors of the hidden width that a block of parts may hold.
 
     Returns:

@@ -42,7 +42,6 @@ def answer_counterfactuals(
 
     Args:
         block: rows of contract `prompts`.
-        rows: their answers.
         answer: as for :func:`answers_of_block`.
     """
     asked = {
@@ -203,10 +202,6 @@ def _in_batches(
     """Yield the answers of batches; a prompt that does not fit into memory has a row that says so.
 
     Args:
-        model: the model, for messages.
-        prompts: rows of contract `prompts`.
-        token_budget: tokens per batch to begin with.
-        answers: gives the rows of a batch.
         note_budget: is told the token budget in force.
         kind: of a prompt's length; a batch has prompts of one kind.
     """

@@ -27,7 +27,6 @@ def attributed_values(
         logits: of every token at every step.
         targets: with foils, it is the logit of the target less that of the foil (Yin and Neubig,
             2022), and of a span the log-probability of its tokens, whatever the function.
-        function: of the target.
     """
     ids, span = targets
     if span is not None:
@@ -49,8 +48,6 @@ def embedding_gradients(
     """Yield gradients (B, T, d) at the clean input for every explained step, or for the span.
 
     Args:
-        model, batch: the explained model, and samples.
-        function: what is differentiated.
         options: of :meth:`LanguageModel.next_token_logits`.
     """
     embeddings = model.embed(batch.input_ids)
@@ -70,13 +67,9 @@ def path_gradients(
     """Return weighted sums of gradients along the straight path from a baseline to the input.
 
     Args:
-        model: the explained model.
-        batch: samples.
-        function: what is differentiated.
         baseline: where the path begins, (B, T, d), float32 or better.
         fractions: points of the path, 0 = baseline, 1 = input, (B, P).
         weights: of the points, (B, P).
-        rows: sequences per forward.
 
     Returns:
         One tensor (B, T, d) per explained step, or for the span.

@@ -63,9 +63,6 @@ def run_again(
     """Return a decoder layer's output (B, T, d), called as before but for the probe.
 
     Args:
-        layer: the decoder layer.
-        given, named: its arguments, by position and by name.
-        probe: in place of the one there.
         hidden: its input (B, T, d); None: as it was.
     """
     named = {**named, "probe": probe}
@@ -101,7 +98,6 @@ def layer_output(
     """Return the output (…, d) of a pre-norm decoder layer, as Llama and Mistral have them.
 
     Args:
-        layer: the decoder layer.
         residual: its input at the same positions, (…, d).
         attended: its attention output before the output projection, (…, H·D).
     """
@@ -197,7 +193,6 @@ def visit_layers(
     """Return the final hidden states (B, T, d) of a forward that visits every decoder layer once.
 
     Args:
-        model: the model.
         embeddings: its input, (B, T, d).
         positions: chosen positions, (B, S).
         visit: called with each layer's call; it may run the layer again.
@@ -340,9 +335,6 @@ def _differs_from_zeroing(model: LanguageModel, form: LayerForm) -> str:
 @torch.no_grad()
 def modules_behind(model: LanguageModel) -> Sequence[torch.nn.Module]:
     """Return the modules that lead from the last layer's output to the final hidden states.
-
-    Args:
-        model: one that has a :func:`layer_form`.
 
     Raises:
         BenchmarkError: there is more than modules, one behind the other.

@@ -106,7 +106,6 @@ def evaluation_facts(model: LanguageModel, *evaluators: Any) -> dict[str, Any]:
     """Return provenance of an evaluation: of the model, memory, and what evaluators have read.
 
     Args:
-        model: the evaluated model.
         evaluators: have counted `forwards` and `tokens`; the first one's budget is the one kept.
     """
     return {

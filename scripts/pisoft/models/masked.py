@@ -120,8 +120,6 @@ def replacements(
     positions are not replaced: their rows repeat the token itself.
 
     Args:
-        masked: the masked model.
-        tokenizer: the explained model's fast tokenizer.
         ids: T token ids of the explained model.
         count: replacements per token.
         token_budget: tokens per forward batch of the masked model; changes results by no more

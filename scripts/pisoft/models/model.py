@@ -166,7 +166,6 @@ class LanguageModel(Decoder):
     Args:
         model: a causal language model loaded with the attention implementation of
             :mod:`pisoft.models.attention`.
-        name: its name, for error messages.
         load_tokenizer: gives its tokenizer; called at most once, when something needs it.
         commit: of the hub; None if it is not from there.
     """
@@ -203,10 +202,6 @@ class LanguageModel(Decoder):
 
         The last decoder layer's feed-forward block and everything after it are computed at these
         positions only, if the model is built like Llama and Mistral.
-
-        Args:
-            embeddings, positions: as for :meth:`hidden_states` and :meth:`logits_at`.
-            options: of :meth:`hidden_states`.
         """
         if not self._splits_last_layer:
             return self.logits_at(self.hidden_states(embeddings, **options), positions)
@@ -270,12 +265,7 @@ class LanguageModel(Decoder):
         return close(whole, split, tolerance=1e-4)
 
     def require(self, capability: Capability, who: str) -> None:
-        """Raise a BenchmarkError if the model lacks what a method or a protocol needs.
-
-        Args:
-            capability: what is needed.
-            who: what needs it, for the message.
-        """
+        """Raise a BenchmarkError if the model lacks what a method or a protocol needs."""
         if reason := self._refusals.get(capability):
             raise BenchmarkError(
                 f"{who}: model '{self.name}' (class {type(self.network).__name__}): {reason}"

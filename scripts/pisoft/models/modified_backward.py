@@ -112,9 +112,6 @@ def _linear_activation(inputs: torch.Tensor, output: torch.Tensor) -> torch.Tens
 class ModifiedBackward:
     """What of a model is given other gradients.
 
-    Args:
-        model: the explained model.
-
     Raises:
         BenchmarkError: its layers hold something that is not recognised; the message says what.
     """

@@ -17,9 +17,7 @@ def randomise_last_layers(model: LanguageModel, count: int, seed: int) -> None:
     those that were drawn before are the same. Embeddings, output head and last norm stay.
 
     Args:
-        model: its last layers are changed.
         count: how many; all of them if it has fewer.
-        seed: of the run.
     """
     layers = list(model.blocks)
     for place in range(max(0, len(layers) - count), len(layers)):

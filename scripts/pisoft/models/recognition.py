@@ -49,7 +49,6 @@ class NormForm:
         The statistic is that of the output, whatever the norm adds to it for stability.
 
         Args:
-            module: the norm.
             parts: that sum to the inputs.
             inputs, output: of the norm, the output less the bias; float32 or better.
         """

@@ -27,7 +27,6 @@ def located(model: LoadedModel, files: Sequence[Path]) -> tuple[LoadedModel, Pat
     """Return a model of the hub at its recorded commit, or any other with its folder.
 
     Args:
-        model: which model.
         files: files of its folder; to load it from the hub, the record of its commit alone.
     """
     if model.repository is None or len(files) > 1:
@@ -65,7 +64,6 @@ def pretrained_network(
         kind: one of the `Auto…` classes of transformers.
         model, folder: as for :func:`model_files`.
         unused: parts of names of weights that the checkpoint may hold besides.
-        options: of the class.
 
     Raises:
         BenchmarkError: as :func:`model_files` and :func:`check_loaded`.
@@ -103,7 +101,6 @@ def commit_of(model: LoadedModel, source: Path) -> str | None:
     """Return the commit of a model on the hub; `sha256:…` of a GGUF file, else None.
 
     Args:
-        model: which model.
         source: its files, see :func:`model_files`.
     """
     if (origin := source / ORIGIN).is_file():
@@ -115,9 +112,7 @@ def model_files(model: LoadedModel, folder: Path | None, weights: bool = False) 
     """Return the folder that a model is loaded from, after downloading it from the hub if needed.
 
     Args:
-        model: which model.
         folder: of a local or trained model; None means the hub.
-        weights: whether weights are also loaded.
 
     Raises:
         BenchmarkError: the folder does not exist, the download fails, or there are no weights as
@@ -151,7 +146,6 @@ def check_loaded(report: Mapping[str, Any], name: str, unused: Sequence[str] = (
 
     Args:
         report: what `from_pretrained(…, output_loading_info=True)` returns beside the model.
-        name: of the model.
         unused: as for :func:`pretrained_network`.
 
     Raises:

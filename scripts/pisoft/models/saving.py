@@ -22,9 +22,7 @@ def save_model(
     The folder appears complete or not at all.
 
     Args:
-        folder: where to.
         model: network with its configuration; all weights go into one file.
-        tokenizer: its tokenizer.
         reports: what to write as JSON, by file name.
     """
     folder.parent.mkdir(parents=True, exist_ok=True)

@@ -15,7 +15,6 @@ def load_tokenizer(model: LoadedModel, folder: Path | None) -> Any:
     """Load a model's tokenizer.
 
     Args:
-        model: which model.
         folder: where a local or trained model lies; None loads from the hub.
 
     Returns:

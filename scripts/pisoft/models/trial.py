@@ -171,7 +171,6 @@ class _Trial:
     """Runs of one model on the same tokens: as they are, and with some zeroed or halved.
 
     Args:
-        model: the model.
         compared: whether results are compared with those of eager attention.
     """
 

@@ -45,14 +45,7 @@ def reported_page(path: str, caption: str, title: str) -> Any:
 
 
 class Displays:
-    """The `tables` or `figures` that a run has any of, in order of reading.
-
-    Args:
-        room: either of both.
-        data: the run's folder for files of jobs.
-        rules: folder of the rules, with captions.
-        cells: returns a pattern's files.
-    """
+    """The `tables` or `figures` that a run has any of, in order of reading."""
 
     def __init__(self, room: str, data: Path, rules: Path, cells: Cells) -> None:
         self.room, self.data, self.rules, self._cells = room, data, rules, cells

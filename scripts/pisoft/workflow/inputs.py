@@ -33,12 +33,7 @@ LOADED = ("*.json", "*.jinja", "*.safetensors", "*.model")  # of a local folder
 
 
 class Inputs:
-    """The inputs of a run's jobs; methods with wildcards are input functions of rules.
-
-    Args:
-        config: the run.
-        data: its folder for files of jobs.
-    """
+    """The inputs of a run's jobs; methods with wildcards are input functions of rules."""
 
     def __init__(self, config: Config, data: Path) -> None:
         self.config, self.data = config, data

@@ -23,14 +23,7 @@ CELL = ("{protocol}{operator}", "{model}{variant}", "{method}", "{part}")  # as 
 
 
 class Jobs:
-    """What the jobs of a run have in common.
-
-    Args:
-        config: the run.
-        limits: of its jobs that load a model.
-        scripts: folder of the commands.
-        python: interpreter that runs them.
-    """
+    """What the jobs of a run have in common."""
 
     def __init__(self, config: Config, limits: RunLimits, scripts: Path, python: str) -> None:
         self.config, self.limits = config, limits

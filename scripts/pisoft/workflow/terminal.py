@@ -74,7 +74,6 @@ class JobLines(logging.Handler):
     that has run for longest.
 
     Args:
-        shown: the handler that writes to the terminal.
         ending: what is said where nothing was to be done.
         plan: what is to be done; called when the first job has ended.
     """
@@ -174,7 +173,6 @@ def time_left(plan: Mapping[int, Planned], seconds: Mapping[int, float], elapsed
     an ended job take the median pace, which one slow rule does not move.
 
     Args:
-        plan: jobs of the run, by number.
         seconds: that the jobs which have ended took; one at least.
         elapsed: seconds since the first job began.
     """
