@@ -168,10 +168,7 @@ class AttributionMethod(ABC):
         return self._prepared[1]
 
     def last_layers(self, model: LanguageModel, count: int | None) -> range:
-        """Return the indices of the last decoder layers.
-
-        Args:
-            count: option `layers` of the method; None: all layers.
+        """Return the indices of the last decoder layers, as option `layers` has them; None: all.
 
         Raises:
             BenchmarkError: the model has fewer.

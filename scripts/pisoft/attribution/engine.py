@@ -30,12 +30,9 @@ logger = logging.getLogger(__name__)
 def warm_up(
     method: AttributionMethod, model: LanguageModel, pairs: Sequence[tuple[Row, Row]]
 ) -> None:
-    """Attribute the shortest sample and drop the result.
+    """Attribute the shortest sample of a job and drop the result.
 
     The first run loads and compiles what later ones find ready, so it would be timed too long.
-
-    Args:
-        pairs: rows of `prompts` and `generations` of the whole job, pairwise.
 
     Raises:
         BenchmarkError: as :func:`attribute_block`, for any of the samples.

@@ -113,12 +113,9 @@ def read_scores(path: Path, model: str, dataset: str) -> pa.Table:
 def problems(given: pa.Table, explained: pa.Table) -> list[str]:
     """Return the problems of scores of one model and dataset, one line for each kind.
 
-    Args:
-        explained: rows of contract `to_score`, of the same model and dataset.
-
-    Returns:
-        The count and the first occurrence of each kind. Empty if every row to be scored occurs
-        once, with the same tokens and one finite score per token that float32 can hold.
+    A line has the count and the first occurrence. There is none if every row of `explained`, of
+    contract `to_score`, occurs once, with the same tokens and one finite score per token that
+    float32 can hold.
     """
     explained_rows = {key: row for row, key in enumerate(_keys(explained))}
     samples = dict.fromkeys(sample for sample, _ in explained_rows)

@@ -132,10 +132,8 @@ class GradEllm(AttributionMethod):
     ) -> torch.Tensor:
         """Return H_i of one layer, (B, T), before its ReLU if that is the sum's.
 
-        Args:
-            row: attention of the predicting position.
-            weights: w, gradient of the target's logit, (B, H, D).
-            scaled_over: true at the tokens of the min-max normalisation, (B, T).
+        `weights` are w, (B, H, D); `scaled_over` is true at the tokens of the min-max
+        normalisation, (B, T).
         """
         from pisoft.models.precision import at_least_float32
 

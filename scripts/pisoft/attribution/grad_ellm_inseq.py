@@ -117,10 +117,8 @@ def _layer_scores(
 ) -> torch.Tensor:
     """Return H_i of one layer, (B, T).
 
-    Args:
-        parts: outputs of its projections, (B, T, width).
-        gradient: of the target's logit at the attention output, (B, T, d).
-        positions: that predict, (B,).
+    Given are outputs of its projections, (B, T, width), the gradient of the target's logit at the
+    attention output, (B, T, d), and the predicting positions, (B,).
     """
     import torch
 

@@ -191,11 +191,7 @@ class SamplingMethod(MaskingMethod):
 
     @abstractmethod
     def sampled(self, generator: np.random.Generator, units: int, forwards: int) -> np.ndarray:
-        """Return which units are present, (N, m) of bool; N may exceed `forwards` by repetitions.
-
-        Args:
-            units: m, at least 1.
-        """
+        """Return which units are present, (N, m) of bool; repetitions may exceed `forwards`."""
 
     def masks(self, sample: ExplainedSample, units: int) -> np.ndarray:
         """Return the masks of a sample, (N, m).

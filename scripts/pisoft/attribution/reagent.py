@@ -184,8 +184,7 @@ class Reagent(ScopedMethod):
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return the target's probability, and whether it is among the best predictions, (N,).
 
-        Args:
-            singles: samples with one explained step each.
+        The samples have one explained step each.
         """
         from pisoft.models.batching import token_batches
         from pisoft.models.gradients import attributed_values

@@ -71,11 +71,7 @@ def flops_per_second(text: str) -> float:
 
 
 def plan_text(plan: Plan, rate: float | None) -> str:
-    """Return the plan of a run, to be printed.
-
-    Args:
-        rate: FLOP/s of its device; None: no time is shown.
-    """
+    """Return the plan of a run, to be printed; without FLOP/s of its device, no time is shown."""
     stages: dict[str, list[Job]] = {}
     for job in plan.jobs:
         stages.setdefault(job.rule, []).append(job)

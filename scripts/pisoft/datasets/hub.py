@@ -33,12 +33,10 @@ BROKEN_OFF = ("RemoteProtocolError", "ReadError")
 
 
 def resolve_commit(repository: str, revision: str, kind: str) -> str:
-    """Return the current commit of a revision; a commit is returned without asking the hub.
+    """Return the current commit of a revision of `models` or `datasets`.
 
-    With `HF_HUB_OFFLINE=1` the commit comes from the local cache.
-
-    Args:
-        kind: "models" or "datasets".
+    A commit is returned without asking the hub. With `HF_HUB_OFFLINE=1` it comes from the local
+    cache.
 
     Raises:
         BenchmarkError: the repository or revision does not exist or is closed to the user, the hub

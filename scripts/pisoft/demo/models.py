@@ -118,8 +118,7 @@ def exact_match(
 ) -> dict[str, Any]:
     """Return the share of dialogues whose whole greedy answer, end token included, is right.
 
-    Returns:
-        ``{"overall": share, "groups": {group: share}}``.
+    It is ``{"overall": share, "groups": {group: share}}``.
     """
     model.eval()
     hits: dict[str, list[bool]] = defaultdict(list)

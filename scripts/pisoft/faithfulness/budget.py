@@ -63,14 +63,8 @@ def further_draws(draws: int | DrawBudget, steps: Sequence[StepEvaluation], done
 def half_width(steps: Sequence[StepEvaluation], metric: str) -> float:
     """Return the half-width of the 95 % Monte Carlo interval of the mean area under the curve.
 
-    The value of a sample is the mean over its steps.
-
-    Args:
-        steps: steps with at least one draw; failed ones are left out.
-        metric: `ns` (not clamped) or `nc`.
-
-    Returns:
-        0 if no step is left.
+    The value of a sample is the mean over its steps, which have at least one draw. Failed ones are
+    left out; 0 if none is left. The metric is `ns` (not clamped) or `nc`.
     """
     from scipy.stats import t  # takes half a second, which a job without a budget saves
 

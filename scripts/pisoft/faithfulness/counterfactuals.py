@@ -64,9 +64,6 @@ def proposed(masked: MaskedLanguageModel, tokenizer: Any, seed: int, token_budge
     Each token is masked alone in the original text. Special tokens, and tokens that are no whole
     character, stay.
 
-    Args:
-        token_budget: tokens per forward batch of the masked model.
-
     Raises:
         BenchmarkError: the masked model shares too few pieces with the explained model.
     """
@@ -87,10 +84,7 @@ def proposed(masked: MaskedLanguageModel, tokenizer: Any, seed: int, token_budge
 def drawn(prompts: Iterable[Row], scope: Scope, seed: int) -> Replace:
     """Return what draws replacements from the perturbable tokens of prompts, by their frequency.
 
-    A token is replaced by another one; it stays if there is none.
-
-    Args:
-        prompts: rows of `prompts`, all of a dataset.
+    The prompts are all of a dataset. A token is replaced by another one; it stays if there is none.
     """
     of_prompts = [np.asarray(p["input_ids"], int)[perturbable_positions(p, scope)] for p in prompts]
     pool = np.sort(np.concatenate(of_prompts))

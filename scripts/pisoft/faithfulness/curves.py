@@ -13,16 +13,13 @@ comprehensiveness mask removes none (the clean input, NC = 0); at π = 1 it is t
 
 
 def auc(pi: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """Return the trapezoid area under curves over the grid (paper, section on metrics).
+    """Return the trapezoid areas (…) under curves over the grid (paper, section on metrics).
 
     The area spans the grid only: a curve that is 1 everywhere has 0.9 on {0.05, …, 0.95}.
 
     Args:
         pi: retaining probabilities, strictly increasing, shape (P,), P ≥ 2.
         values: metric at each of them, shape (…, P); NaN gives NaN.
-
-    Returns:
-        Areas, shape (…).
 
     Raises:
         ValueError: the grid is too short or does not increase, or the shapes do not fit.
@@ -36,15 +33,12 @@ def auc(pi: np.ndarray, values: np.ndarray) -> np.ndarray:
 
 
 def auc_full(pi: np.ndarray, values: np.ndarray, metric: str) -> np.ndarray:
-    """Return the area over the whole of [0, 1], with the metric's known ends added to the grid.
+    """Return areas (…) over the whole of [0, 1], with the metric's known ends added to the grid.
 
     Args:
         pi: retaining probabilities inside (0, 1), strictly increasing, shape (P,).
         values: metric at each of them, shape (…, P).
         metric: a key of :data:`ENDS`.
-
-    Returns:
-        Areas, shape (…).
 
     Raises:
         ValueError: unknown metric, a grid that is not inside (0, 1), or shapes that do not fit.

@@ -24,9 +24,5 @@ def hellinger(p_roots: torch.Tensor, q_roots: torch.Tensor) -> torch.Tensor:
 
 
 def total_variation(p_roots: torch.Tensor, q_roots: torch.Tensor) -> torch.Tensor:
-    """Return the total variation distance Σ|p − q| / 2 over the last axis, in [0, 1].
-
-    Args:
-        p_roots, q_roots: root probabilities (…, V), as for :func:`hellinger`.
-    """
+    """Return the total variation distance Σ|p − q| / 2, in [0, 1], as :func:`hellinger` does."""
     return ((p_roots - q_roots).abs() * (p_roots + q_roots)).sum(dim=-1) / 2

@@ -57,8 +57,7 @@ class _LastAttention:
 class Inspector:
     """Reads inputs whose tokens are ablated by every operator of a protocol.
 
-    Args:
-        token_budget: tokens per forward batch; lowered for good if memory does not suffice.
+    The token budget is lowered for good if memory does not suffice.
 
     Raises:
         BenchmarkError: the protocol or an operator is not possible with the model.
@@ -75,11 +74,7 @@ class Inspector:
         self.tokens = 0  # of these
 
     def rows(self, prompt: Row, generation: Row) -> Iterator[Row]:
-        """Yield `inputs` rows of every evaluated step of a sample.
-
-        Args:
-            prompt, generation: rows of contracts `prompts` and `generations`.
-        """
+        """Yield `inputs` rows of every evaluated step of a sample."""
         positions = perturbable_positions(prompt, self._settings.scope)
         status = generation["status"]
         if status == OK and not len(positions):

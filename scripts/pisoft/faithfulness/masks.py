@@ -228,14 +228,10 @@ def masks_of(
 
 
 def kept_tokens(drawn: Masks, probabilities: np.ndarray, row_index: int, draw: int) -> np.ndarray:
-    """Return the Soft-NS mask of one draw; the Soft-NC mask is its complement.
+    """Return the Soft-NS mask of one draw, (m, d); the Soft-NC mask is its complement.
 
-    Args:
-        probabilities: of keeping a token, (1 + P, m): row 0 for the original metrics, row 1 + i for
-            the π with index i.
-
-    Returns:
-        Whether a token, or an element of its embedding, is kept, (m, d).
+    Probabilities of keeping a token are (1 + P, m): row 0 for the original metrics, row 1 + i for
+    the π with index i.
     """
     pi_index: PiIndex = ORIGINAL if row_index == 0 else row_index - 1
     return drawn.kept(pi_index, draw, probabilities[row_index])

@@ -12,7 +12,7 @@ Values = np.ndarray | float | Sequence[float]
 
 
 def soft_ns(h0: Values, distances: Values, clamp: Clamp) -> np.ndarray:
-    """Return Soft-NS = max(0, H₀ − H) / H₀, mean over a step's draws (paper Eq. 4).
+    """Return Soft-NS = max(0, H₀ − H) / H₀, mean over a step's draws, (...) (paper Eq. 4).
 
     Read literally, the equation clamps every draw (`draw`), and the mean over draws estimates one
     quantity however many they are. Clamping their mean (`mean`) gives less, and the more so the
@@ -21,9 +21,6 @@ def soft_ns(h0: Values, distances: Values, clamp: Clamp) -> np.ndarray:
     Args:
         h0: distance of the zero baseline, above 0, (...).
         distances: distances of the draws, (..., K).
-
-    Returns:
-        (...) in float64.
     """
     h0, distances = np.asarray(h0, dtype=np.float64), np.asarray(distances, dtype=np.float64)
     if clamp == "draw":

@@ -137,8 +137,7 @@ class RankingEvaluator:
     def evaluate_block(self, block: Sequence[tuple[Row, Row, Row]]) -> list[Row]:
         """Return `ranking` rows of a block of samples, in their order and that of the curves.
 
-        Args:
-            block: rows of `prompts`, `generations` and, of step 0, `attributions`, side by side.
+        Given are rows of `prompts`, `generations` and, of step 0, `attributions`, side by side.
         """
         ranked = [self._ranked(*rows) for rows in block]
         samples = [sample for sample in ranked if isinstance(sample, RankedSample)]
@@ -236,23 +235,16 @@ class RankingEvaluator:
 
 
 def token_places(raw: np.ndarray, seed: int, sample_id: str) -> np.ndarray:
-    """Return each token's place by raw score, (m,), 0 for the highest.
+    """Return each perturbable token's place by finite raw scores (m,), 0 for the highest.
 
     Tokens with equal scores are ordered by lot, the same for every method.
-
-    Args:
-        raw: finite raw scores of the perturbable tokens, (m,).
     """
     lots = keyed_generator(seed, "ranking", sample_id, STEP).random(len(raw))
     return np.argsort(np.lexsort((lots, -raw)))
 
 
 def kept_tokens(places: np.ndarray, steps: int) -> np.ndarray:
-    """Return which tokens each step keeps, (2, S, m), for :data:`CURVES` in this order.
-
-    Args:
-        places: see :func:`token_places`, (m,).
-    """
+    """Return which tokens each step keeps by their places, (2, S, m), in the order of CURVES."""
     highest = places < step_counts(len(places), steps)[:, None]  # (S, m)
     return np.stack([~highest, highest])
 

@@ -244,8 +244,7 @@ class StepEvaluation:
 def measure_draws(perturber: Perturber, steps: Sequence[StepEvaluation], draws: Draws) -> None:
     """Measure draws of all steps that have not failed; a batch may hold masks of several steps.
 
-    Args:
-        draws: draw indices by metric; they continue those already measured.
+    The indices of draws continue those already measured.
     """
     usable = [step for step in steps if step.status == OK]
     measured = perturber.measure([step.perturbations(draws) for step in usable])

@@ -16,10 +16,7 @@ CHUNK = 4096  # embeddings of the vocabulary that are added up at once
 
 
 class Ablator:
-    """Ablates the tokens that masks do not keep.
-
-    Args:
-        operator: as in `evaluation.operator`.
+    """Ablates the tokens that masks do not keep, by an `evaluation.operator`.
 
     Raises:
         BenchmarkError: the model cannot hide keys, or its tokenizer has no token to put in place.

@@ -67,8 +67,7 @@ class AttentionInputs:
     ) -> torch.Tensor:
         """Return softmax attention (B, H, T, T), computed in float32 or better and then rounded.
 
-        Args:
-            softmax: of scores over an axis; one with a derivative of its own, for example.
+        Another softmax, of scores over an axis, may have a derivative of its own.
         """
         scores = self.scores()
         if self.softcap is not None:
@@ -81,11 +80,7 @@ class AttentionInputs:
         return softmax(scores, -1)[..., :keys].to(self.query.dtype)
 
     def sample(self, row: int, length: int) -> AttentionInputs:
-        """Return one sample's attention, less the padding on its right.
-
-        Args:
-            length: query positions of the sample, without padding.
-        """
+        """Return the attention of one sample, whose query positions behind a length are padding."""
         one = slice(row, row + 1)
         keys = self.key.shape[2] - self.query.shape[2] + length
         mask = self.mask
@@ -121,8 +116,7 @@ class AttentionInputs:
     def weighted_values(self, probabilities: torch.Tensor) -> torch.Tensor:
         """Return attention output (B, T, H, D), before the output projection.
 
-        Args:
-            probabilities: attention maps (B or 1, H, T, T); one for all samples is never copied.
+        Attention maps are (B or 1, H, T, T); one for all samples is never copied.
         """
         if len(probabilities) > 1:
             output = probabilities @ self.per_query_head(self.value)

@@ -62,16 +62,14 @@ class ComponentForward:
     def components(
         self, input_ids: torch.Tensor, positions: Any, token_budget: int
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return components of the final hidden states.
+        """Return components (S, C, d) and the final hidden states (S, d) that they sum to.
+
+        Components are float32 or better; the sum is true but for the model's rounding.
 
         Args:
             input_ids: of one sample, (1, T).
             positions: the chosen ones, (S,).
             token_budget: vectors of the hidden width that a block of components may hold.
-
-        Returns:
-            Components (S, C, d), float32 or better, and the final hidden states (S, d) that they
-            sum to, but for the model's rounding.
         """
         model, length = self._model, input_ids.shape[1]
         every = torch.arange(length, device=model.device)
@@ -102,10 +100,8 @@ class ComponentForward:
     ) -> None:
         """Turn components (T, C, d) of a layer's input into those of its output, in place.
 
-        Components of later tokens are zero at a position, and left out.
-
-        Args:
-            reached: which tokens have reached which position through the layers so far, (T, T).
+        Components of later tokens are zero at a position, and left out. `reached` (T, T) says which
+        tokens have reached which position through the layers so far.
         """
         layer: Any = call.layer
         attention, mlp, residual = layer.self_attn, layer.mlp, call.residual[0]

@@ -17,8 +17,7 @@ from pisoft.models.tokenizer import load_tokenizer
 def dequantise(model: LoadedModel, path: Path, folder: Path) -> None:
     """Write a GGUF file's weights and tokenizer as a model folder.
 
-    Args:
-        model: which model; a number is written as what it is dequantised to, rounded to its type.
+    A number is written as what it is dequantised to, rounded to the model's type.
 
     Raises:
         BenchmarkError: transformers cannot read the file or does not know its architecture, or it

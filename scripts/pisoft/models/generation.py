@@ -199,11 +199,9 @@ def _in_batches(
     note_budget: NoteBudget,
     kind: Callable[[int], Hashable],
 ) -> Iterator[Row]:
-    """Yield the answers of batches; a prompt that does not fit into memory has a row that says so.
+    """Yield the answers of batches, each of prompts whose lengths are of one kind.
 
-    Args:
-        note_budget: is told the token budget in force.
-        kind: of a prompt's length; a batch has prompts of one kind.
+    A prompt that does not fit into memory has a row that says so.
     """
 
     def work(batch: Sequence[Row], budget: int) -> list[Row]:

@@ -47,8 +47,7 @@ def embedding_gradients(
 ) -> Iterator[torch.Tensor]:
     """Yield gradients (B, T, d) at the clean input for every explained step, or for the span.
 
-    Args:
-        options: of :meth:`LanguageModel.next_token_logits`.
+    Options are those of :meth:`LanguageModel.next_token_logits`.
     """
     embeddings = model.embed(batch.input_ids)
     positions, targets = batch.positions, batch.targets
@@ -66,13 +65,13 @@ def path_gradients(
 ) -> list[torch.Tensor]:
     """Return weighted sums of gradients along the straight path from a baseline to the input.
 
+    There is one tensor (B, T, d) per explained step, or for the span.
+
     Args:
         baseline: where the path begins, (B, T, d), float32 or better.
         fractions: points of the path, 0 = baseline, 1 = input, (B, P).
         weights: of the points, (B, P).
-
-    Returns:
-        One tensor (B, T, d) per explained step, or for the span.
+        rows: sequences per forward.
     """
     embeddings = model.embed(batch.input_ids)
     steps_apart = 1 if batch.targets.span is not None else batch.positions.shape[1]

@@ -60,11 +60,7 @@ def run_again(
     probe: Any,
     hidden: torch.Tensor | None = None,
 ) -> torch.Tensor:
-    """Return a decoder layer's output (B, T, d), called as before but for the probe.
-
-    Args:
-        hidden: its input (B, T, d); None: as it was.
-    """
+    """Return a decoder layer's output (B, T, d), called as before but for probe and input."""
     named = {**named, "probe": probe}
     if hidden is not None and given:
         given = (hidden, *given[1:])

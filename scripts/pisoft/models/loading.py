@@ -61,10 +61,7 @@ def load_model(
 
 
 def load_outline(settings: LoadedModel, folder: Path | None) -> ModelOutline:
-    """Load a model without its weights; on a CPU, whatever its device.
-
-    Args:
-        settings, folder: as for :func:`load_model`.
+    """Load a model as :func:`load_model` does, without its weights; on a CPU, whatever its device.
 
     Raises:
         BenchmarkError: the model cannot be found or read.
@@ -105,8 +102,7 @@ def model_facts(model: LanguageModel) -> dict[str, Any]:
 def evaluation_facts(model: LanguageModel, *evaluators: Any) -> dict[str, Any]:
     """Return provenance of an evaluation: of the model, memory, and what evaluators have read.
 
-    Args:
-        evaluators: have counted `forwards` and `tokens`; the first one's budget is the one kept.
+    Of their token budgets, the first one's is kept.
     """
     return {
         **model_facts(model),

@@ -57,9 +57,6 @@ class ExplainedSample:
         """Return one sample for every explained step, or for all that have read one kind of length.
 
         Steps that are explained together stay together.
-
-        Args:
-            kind: of a number of tokens.
         """
         if self.spanned:
             return [self]

@@ -10,14 +10,12 @@ from pisoft.seeds import keyed_generator
 
 @torch.no_grad()
 def randomise_last_layers(model: LanguageModel, count: int, seed: int) -> None:
-    """Re-initialise the last decoder layers, in place (Adebayo et al., 2018, cascading).
+    """Re-initialise the last decoder layers, or all if there are fewer, in place.
 
     Each parameter gets normal numbers of its own mean and standard deviation, so that activations
     keep their size. They depend on the seed and the parameter's place alone: with more layers,
     those that were drawn before are the same. Embeddings, output head and last norm stay.
-
-    Args:
-        count: how many; all of them if it has fewer.
+    Source: Adebayo et al. (2018), cascading randomisation.
     """
     layers = list(model.blocks)
     for place in range(max(0, len(layers) - count), len(layers)):

@@ -24,10 +24,9 @@ ORIGIN = "origin.json"  # in a folder of converted weights: from what
 
 
 def located(model: LoadedModel, files: Sequence[Path]) -> tuple[LoadedModel, Path | None]:
-    """Return a model of the hub at its recorded commit, or any other with its folder.
+    """Return a model with its folder, or without one but at the commit that is to be downloaded.
 
-    Args:
-        files: files of its folder; to load it from the hub, the record of its commit alone.
+    Its files are those of its folder; to load it from the hub, the record of its commit alone.
     """
     if model.repository is None or len(files) > 1:
         return model, files[0].parent
@@ -98,21 +97,14 @@ def _is_quantised(model: LoadedModel, source: Path) -> bool:
 
 
 def commit_of(model: LoadedModel, source: Path) -> str | None:
-    """Return the commit of a model on the hub; `sha256:…` of a GGUF file, else None.
-
-    Args:
-        source: its files, see :func:`model_files`.
-    """
+    """Return a model's commit by its :func:`model_files`; `sha256:…` of a GGUF file, else None."""
     if (origin := source / ORIGIN).is_file():
         return str(json.loads(origin.read_bytes())["commit"])
     return None if model.repository is None else source.name
 
 
 def model_files(model: LoadedModel, folder: Path | None, weights: bool = False) -> Path:
-    """Return the folder that a model is loaded from, after downloading it from the hub if needed.
-
-    Args:
-        folder: of a local or trained model; None means the hub.
+    """Return the folder that a model is loaded from; without one, it is downloaded from the hub.
 
     Raises:
         BenchmarkError: the folder does not exist, the download fails, or there are no weights as

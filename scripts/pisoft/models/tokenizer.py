@@ -12,13 +12,7 @@ from pisoft.models.repository import model_files, pretrained
 
 
 def load_tokenizer(model: LoadedModel, folder: Path | None) -> Any:
-    """Load a model's tokenizer.
-
-    Args:
-        folder: where a local or trained model lies; None loads from the hub.
-
-    Returns:
-        A fast tokenizer (`transformers.PreTrainedTokenizerBase` backed by `tokenizers`).
+    """Load a model's tokenizer, a fast one of transformers; without a folder, from the hub.
 
     Raises:
         BenchmarkError: repository or folder is absent, closed, broken or out of reach, or the

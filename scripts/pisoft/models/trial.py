@@ -168,14 +168,10 @@ class _CountedProbe:
 
 @dataclass
 class _Trial:
-    """Runs of one model on the same tokens: as they are, and with some zeroed or halved.
-
-    Args:
-        compared: whether results are compared with those of eager attention.
-    """
+    """Runs of one model on the same tokens: as they are, and with some zeroed or halved."""
 
     model: Decoder
-    compared: bool = True
+    compared: bool = True  # with the results of eager attention
 
     def problem(self) -> str:
         """Return in words why the model cannot be used at all."""

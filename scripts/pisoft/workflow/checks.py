@@ -23,9 +23,6 @@ HASHES = "PISOFT_CONFIGURATION"  # variable of the environment
 def checked_run(raw: Mapping[str, Any], files: Iterable[str], folder: Path) -> Config:
     """Validate a run file, and check that its records have columns and its datasets parts.
 
-    Args:
-        raw, files, folder: as for :func:`pisoft.config.loading.load_run`.
-
     Raises:
         WorkflowError: they are not valid.
     """

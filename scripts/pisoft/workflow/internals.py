@@ -24,8 +24,7 @@ def one_timer(scheduler: Any) -> bool:
     are as many timers as jobs have ended: after thousands, rounds take all of a core. One timer
     keeps the limit as well. It is a daemon, so that the end of a run does not wait for it.
 
-    Returns:
-        Whether it will: a scheduler without :data:`ROUND` and :data:`CALL` is left as it is.
+    False: a scheduler without :data:`ROUND` and :data:`CALL` is left as it is.
     """
     if not (hasattr(scheduler, ROUND) and hasattr(scheduler, CALL)):
         logger.warning(
@@ -55,8 +54,7 @@ def patient_with_slurm() -> bool:
     Where a query of the states of jobs fails, executor 2.8.0 keeps none of the jobs that it asked
     for, and waits for ever. An answer without any job has it keep them all and ask again.
 
-    Returns:
-        Whether it will: without that executor, or its :data:`QUERY`, nothing changes.
+    False: without that executor, or its :data:`QUERY`, nothing changes.
     """
     executor = sys.modules.get(SLURM)
     if executor is None:
