@@ -12,15 +12,32 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import torch
-from transformers.cache_utils import Cache, DynamicCache
+from transformers.cache_utils import Cache, DynamicCache, DynamicLayer
 
 from pisoft.errors import BenchmarkError
 from pisoft.models.attention import AttentionProbe, AttentionReplay
 from pisoft.models.precision import at_least_float32, float32_head
-from pisoft.models.prefix import frozen_cache
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
+
+
+class _FrozenLayer(DynamicLayer):
+    """A cache layer that lends its keys and values to any batch but never stores new ones."""
+
+    def __init__(self, keys: torch.Tensor, values: torch.Tensor) -> None:
+        super().__init__()
+        self.lazy_initialization(keys, values)
+        self.keys, self.values = keys, values  # (1, G, P, D)
+
+    def update(
+        self, key_states: torch.Tensor, value_states: torch.Tensor, *args: object, **kwargs: object
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return prefix and new states joined along the sequence, (B, G, P + T, D)."""
+        batch = key_states.shape[0]
+        keys = torch.cat([self.keys.expand(batch, -1, -1, -1), key_states], dim=-2)
+        values = torch.cat([self.values.expand(batch, -1, -1, -1), value_states], dim=-2)
+        return keys, values
 
 
 class Decoder:
@@ -153,7 +170,7 @@ class Decoder:
             return None
         cache = DynamicCache()
         self.decoder(**self.inputs(embeddings), past_key_values=cache, use_cache=True)
-        return frozen_cache(cache)
+        return Cache(layers=[_FrozenLayer(keys, values) for keys, values, _ in cache])
 
 
 def _decoder(network: PreTrainedModel) -> PreTrainedModel:
