@@ -4,8 +4,7 @@ Everything is computed by the functions that the workflow's scripts call, so num
 """
 
 from pisoft.api.attribution import attribute
-from pisoft.api.curves import plot
-from pisoft.api.evaluation import evaluate
+from pisoft.api.evaluation import evaluate, plot
 from pisoft.api.models import load, load_masked
 from pisoft.api.prompts import prompt
 from pisoft.api.scores import Scores, calibrate

@@ -9,6 +9,7 @@ from typing import Any
 
 import pandas as pd
 import pyarrow as pa
+from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 from pydantic import Field
 
@@ -26,6 +27,7 @@ from pisoft.config.validation import validate
 from pisoft.errors import BenchmarkError, in_one_line
 from pisoft.faithfulness.cell import Sample, evaluations_of_cell, measure_cell
 from pisoft.faithfulness.perturbation import Perturber
+from pisoft.figures.pi_curves_all import by_method
 from pisoft.models.batching import blocks
 from pisoft.models.device import token_budget
 from pisoft.models.masked import MaskedLanguageModel
@@ -123,6 +125,26 @@ def evaluate(
     )
 
 
+@in_one_line
+def plot(answer: pd.DataFrame) -> Figure:
+    """Draw π-Soft-NS and π-Soft-NC over π with their 95 % intervals, a panel per method.
+
+    Args:
+        answer: what :func:`pisoft.evaluate` returns, or several of them, by `pandas.concat`.
+
+    Raises:
+        BenchmarkError: no such rows, or several models or protocols.
+    """
+    if "metric" not in answer or not answer["metric"].isin(CURVE_METRICS).any():
+        raise BenchmarkError("answer: has no curves; pass what `evaluate` returns")
+    rows = answer[answer["metric"].isin(CURVE_METRICS)].rename(columns={"pi": "position"})
+    cells = rows[["model", "protocol"]].drop_duplicates().to_numpy().tolist()
+    if len(cells) > 1:
+        raise BenchmarkError(f"answer: must be of one model and protocol, got {cells}")
+    title = "{}, {} routing".format(*cells[0])
+    return by_method(title, rows, {name: name for name in rows["method"].unique()})
+
+
 def _scores(method_or_scores: Any, prompts: int) -> Function | list[Any]:
     """Return a function as it is, or a list with scores for each prompt."""
     if callable(method_or_scores):
@@ -159,9 +181,8 @@ def _summary(measured: pa.Table, evaluation: Settings, cell: Cell) -> pd.DataFra
     tables = summarise_cells([(cell, steps)], evaluation.clamp)
     samples, curves = (table.to_pandas() for table in tables[:2])
     values = sample_matrix(samples[samples["metric"].isin(NUMBERS)], ["metric"])[[*NUMBERS]]
-    without_resamples = ResamplingJob(
-        seed=evaluation.seed, resamples=0
-    )  # which these intervals need not
+    # Of no resamples, which these intervals do not need.
+    without_resamples = ResamplingJob(seed=evaluation.seed, resamples=0)
     numbers = estimate({PROMPTS: Samples.of_means(values)}, without_resamples)[PROMPTS].table()
     failed = Counter(steps.status[steps.status != OK])
     rows = pd.concat([numbers, curves.rename(columns={"position": "pi"})], ignore_index=True)
