@@ -1,10 +1,11 @@
-"""Parameters of jobs: command, settings, code, files by the kind of their rows; resources."""
+"""Jobs: wildcards; command, settings, code, files by the kind of their rows; resources."""
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -134,3 +135,21 @@ def stated_throughput(settings: Any) -> float | None:
     stated = (settings.default_resources or {}).get("throughput")
     value = getattr(stated, "raw", stated)  # of Snakemake's class, or as Python's callers give it
     return None if value is None else flops_per_second(str(value))
+
+
+def one_of(names: Iterable[str]) -> str:
+    """Return the constraint of a wildcard that has only these values; without any, it has none."""
+    return "|".join(map(re.escape, names)) or "(?!)"
+
+
+def models_of(config: Config, kind: str) -> str:
+    """Return the constraint of a wildcard that is a model with a source of this kind."""
+    return one_of(name for name, entry in config.models.items() if entry.source.kind == kind)
+
+
+def part_constraint(config: Config) -> str:
+    """Return the constraint of a job's part: its dataset, or a shard of it, `sst2/0-128`."""
+    return "|".join(
+        re.escape(name) + (r"/\d+-\d+" if entry.shard_size is not None else "")
+        for name, entry in config.datasets.items()
+    )

@@ -21,8 +21,7 @@ from pisoft.store.shards import expanded, shards_of
 from pisoft.workflow.checks import check_unchanged
 from pisoft.workflow.displays import Displays
 from pisoft.workflow.inputs import Inputs
-from pisoft.workflow.jobs import Jobs, stated_throughput
-from pisoft.workflow.wildcards import models_of, one_of, part_constraint
+from pisoft.workflow.jobs import Jobs, models_of, one_of, part_constraint, stated_throughput
 
 ROOT = Path(__file__).parents[3]
 DATA = Path("results/r/data")
