@@ -60,7 +60,7 @@ class DeepLift(AttributionMethod):
 
     def attribute(self, model: LanguageModel, batch: Batch) -> list[torch.Tensor]:
         """Return norms of the products, one tensor (steps, prompt tokens) per sample."""
-        from pisoft.models.baselines import baseline_embeddings
+        from pisoft.models.ablation import baseline_embeddings
         from pisoft.models.gradients import embedding_gradients
 
         baseline = baseline_embeddings(model, batch.input_ids, self.options.baseline)

@@ -46,7 +46,7 @@ class Gim(ModifiedBackwardMethod):
         """
         import torch
 
-        from pisoft.models.baselines import baseline_embeddings
+        from pisoft.models.ablation import baseline_embeddings
 
         space = model.tokenizer.encode(" ", add_special_tokens=False)
         if not space:

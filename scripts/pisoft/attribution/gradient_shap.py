@@ -46,7 +46,7 @@ class GradientShap(AttributionMethod):
         """Return norms, one tensor (steps, prompt tokens) per sample."""
         import torch
 
-        from pisoft.models.baselines import baseline_embeddings
+        from pisoft.models.ablation import baseline_embeddings
         from pisoft.models.gradients import path_gradients
 
         draws = self.options.draws

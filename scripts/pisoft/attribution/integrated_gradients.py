@@ -64,7 +64,7 @@ class IntegratedGradients(AttributionMethod):
         """Return norms in the type that the model now computes in."""
         import torch
 
-        from pisoft.models.baselines import baseline_embeddings
+        from pisoft.models.ablation import baseline_embeddings
         from pisoft.models.gradients import path_gradients
 
         options = self.options

@@ -132,7 +132,7 @@ class MaskingMethod(ScopedMethod):
         """Return the target's value under masks of the tokens in scope (N, tokens), (N, S)."""
         import torch
 
-        from pisoft.models.baselines import baseline_embeddings
+        from pisoft.models.ablation import baseline_embeddings
         from pisoft.models.gradients import attributed_values
         from pisoft.models.model import Batch
 

@@ -13,7 +13,7 @@ from pisoft.attribution import available_methods, load_method
 from pisoft.attribution.engine import attribute_block
 from pisoft.cost.lengths import Lengths, SampleLengths
 from pisoft.cost.tokens import attribution_work
-from pisoft.models.baselines import baseline_embeddings
+from pisoft.models.ablation import baseline_embeddings
 from pisoft.models.gradients import path_gradients
 from pisoft.models.model import Batch
 
