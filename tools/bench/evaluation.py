@@ -60,12 +60,10 @@ Mask = Callable[[int], np.ndarray]
 class StoredMaps:
     """An attention probe that keeps the maps of its first forward and replays them later."""
 
-    computes_output = True
-
     def __init__(self) -> None:
         self._maps: dict[int, torch.Tensor] = {}  # by layer, (1, H, T, T)
 
-    def __call__(self, inputs: AttentionInputs, default: torch.Tensor | None) -> torch.Tensor:
+    def __call__(self, inputs: AttentionInputs, _: object) -> torch.Tensor:
         """Return the output (1, T, H, D) of the first forward's maps on the present values."""
         if inputs.layer not in self._maps:
             self._maps[inputs.layer] = inputs.probabilities()

@@ -9,7 +9,7 @@ Shapes: B inputs, T tokens, m perturbable tokens, P retaining probabilities, K m
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -41,17 +41,17 @@ class _LastAttention:
 
     total: torch.Tensor | float = 0.0
     layers: int = 0
-    computes_output: bool = False
 
-    def __call__(self, inputs: AttentionInputs, default: torch.Tensor | None) -> torch.Tensor:
+    def __call__(
+        self, inputs: AttentionInputs, default: Callable[[], torch.Tensor]
+    ) -> torch.Tensor:
         """Note one layer's attention, and return its output (B, T, H, D) as it is."""
         batch, _, length, _ = inputs.query.shape
         last = torch.full((batch, 1), length - 1, device=inputs.query.device)
         rows = inputs.rows(last).probabilities()[:, :, 0]
         self.total = self.total + rows.double().mean(dim=1)
         self.layers += 1
-        assert default is not None
-        return default
+        return default()
 
 
 class Inspector:

@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from functools import partial
+from typing import Any
 
 import torch
 from torch.nn.functional import pad
@@ -141,15 +142,8 @@ class AttentionInputs:
         return everything.tril(columns - rows)
 
 
-class AttentionProbe(Protocol):
-    """Computes a layer's attention output (B, T, H, D) in place of the model."""
-
-    def __call__(self, inputs: AttentionInputs, default: torch.Tensor | None) -> torch.Tensor:
-        """Return the output; `default` is SDPA's, or None if `computes_output` is true."""
-
-    @property
-    def computes_output(self) -> bool:
-        """Whether the probe computes the output itself, so that SDPA need not run."""
+AttentionProbe = Callable[[AttentionInputs, Callable[[], torch.Tensor]], torch.Tensor]
+"""Returns a layer's attention output (B, T, H, D); the second argument computes the model's own."""
 
 
 @dataclass
@@ -172,15 +166,11 @@ class AttentionRecorder:
     inputs: dict[int, AttentionInputs] = field(default_factory=dict)
     outputs: dict[int, torch.Tensor] = field(default_factory=dict)
 
-    @property
-    def computes_output(self) -> bool:
-        """True if outputs are computed from attention maps."""
-        return self.by_maps
-
-    def __call__(self, inputs: AttentionInputs, default: torch.Tensor | None) -> torch.Tensor:
+    def __call__(
+        self, inputs: AttentionInputs, default: Callable[[], torch.Tensor]
+    ) -> torch.Tensor:
         """Record one layer and return its output (B, T, H, D)."""
-        output = inputs.weighted_values(inputs.probabilities()) if self.by_maps else default
-        assert output is not None
+        output = inputs.weighted_values(inputs.probabilities()) if self.by_maps else default()
         if inputs.layer == self.detach_at:
             output = output.detach().requires_grad_(True)
         if inputs.layer in self.layers and inputs.layer not in self.inputs:
@@ -200,9 +190,8 @@ class AttentionReplay:
     """
 
     segments: Sequence[tuple[slice, Mapping[int, AttentionInputs]]]
-    computes_output: bool = True
 
-    def __call__(self, inputs: AttentionInputs, default: torch.Tensor | None) -> torch.Tensor:
+    def __call__(self, inputs: AttentionInputs, default: object) -> torch.Tensor:
         """Return the output (B, T, H, D) of the recorded maps on the present values."""
         outputs = []
         for rows, recorded in self.segments:
@@ -235,10 +224,8 @@ def probed_attention(
     _check_options(attention_mask, options)
     scaling = query.shape[-1] ** -0.5 if scaling is None else scaling
     inputs = AttentionInputs(module, query, key, value, attention_mask, scaling, softcap, s_aux)
-    if probe is not None and probe.computes_output:
-        return probe(inputs, None), None
-    output = attention_output(inputs, dropout=dropout, **options)
-    return (output if probe is None else probe(inputs, output)), None
+    default = partial(attention_output, inputs, dropout=dropout, **options)
+    return (default() if probe is None else probe(inputs, default)), None
 
 
 def attention_output(inputs: AttentionInputs, **options: Any) -> torch.Tensor:

@@ -146,37 +146,24 @@ def _forward_outputs(call: LayerCall, step: int, removed: torch.Tensor) -> torch
     hidden = call.residual[:, step, None].expand(-1, removed.shape[1], -1)
     attended = call.attended[:, step, None].expand_as(removed)
     heads = call.inputs.query.shape[1]
-    without = call.again(_Answer((attended - removed).unflatten(-1, (heads, -1))), hidden)
-    return torch.cat([without, call.again(_Answer(attended.unflatten(-1, (heads, -1))), hidden)], 1)
+
+    def with_output(output: torch.Tensor) -> torch.Tensor:
+        by_head = output.unflatten(-1, (heads, -1))  # (B, T, H, D)
+        return call.again(lambda inputs, _: by_head.to(inputs.value.dtype), hidden)
+
+    return torch.cat([with_output(attended - removed), with_output(attended)], dim=1)
 
 
 CLOSED_FORM = LayerForm(_tail_modules, _closed_outputs)
 LAYER_FORWARD = LayerForm(lambda layer: [layer], _forward_outputs)
 
 
-@dataclass(frozen=True)
-class _Answer:
-    """An attention probe that answers with an output (B, T, H, D) that is known."""
-
-    output: torch.Tensor
-    computes_output: bool = True
-
-    def __call__(self, inputs: AttentionInputs, default: torch.Tensor | None) -> torch.Tensor:
-        return self.output.to(inputs.value.dtype)
-
-
-@dataclass(frozen=True)
-class _Zeroing:
-    """An attention probe that zeroes the value of one token; of none if it is None."""
-
-    token: int | None
-    computes_output: bool = True
-
-    def __call__(self, inputs: AttentionInputs, default: torch.Tensor | None) -> torch.Tensor:
-        value = inputs.value.clone()
-        if self.token is not None:
-            value[:, :, self.token] = 0
-        return replace(inputs, value=value).weighted_values(inputs.probabilities())
+def _zeroing(token: int | None, inputs: AttentionInputs, _: object) -> torch.Tensor:
+    """Return attention output with the value of one token zeroed; of none if it is None."""
+    value = inputs.value.clone()
+    if token is not None:
+        value[:, :, token] = 0
+    return replace(inputs, value=value).weighted_values(inputs.probabilities())
 
 
 @torch.no_grad()
@@ -204,8 +191,6 @@ def visit_layers(
 class _LayerVisitor:
     """The attention probe of :func:`visit_layers`."""
 
-    computes_output = False
-
     def __init__(
         self, model: LanguageModel, positions: torch.Tensor, visit: Callable[[LayerCall], None]
     ) -> None:
@@ -216,9 +201,11 @@ class _LayerVisitor:
         self._visiting = False
         self._arguments: tuple[tuple[Any, ...], dict[str, Any]] = ((), {})
 
-    def __call__(self, inputs: AttentionInputs, default: torch.Tensor | None) -> torch.Tensor:
+    def __call__(
+        self, inputs: AttentionInputs, default: Callable[[], torch.Tensor]
+    ) -> torch.Tensor:
         """Visit a layer and leave its attention output (B, T, H, D) as it is."""
-        assert default is not None
+        output = default()
         layer, (given, named) = self._layers[inputs.layer], self._arguments
         hidden = given[0] if given else named["hidden_states"]
         chosen = self._rows, self._positions
@@ -231,12 +218,12 @@ class _LayerVisitor:
                     inputs=inputs,
                     positions=self._positions,
                     residual=at_least_float32(hidden[chosen]),
-                    attended=at_least_float32(default[chosen].flatten(start_dim=2)),
+                    attended=at_least_float32(output[chosen].flatten(start_dim=2)),
                 )
             )
         finally:
             self._visiting = False
-        return default
+        return output
 
     def note_arguments(
         self, _: torch.nn.Module, given: tuple[Any, ...], named: dict[str, Any]
@@ -309,8 +296,10 @@ def _differs_from_zeroing(model: LanguageModel, form: LayerForm) -> str:
         outputs = form.outputs(call, 0, contributions)
         clean = outputs[:, contributions.shape[1]]
         zeroed = torch.stack([outputs[:, token] for token in ZEROED])
-        repeated = call.again(_Zeroing(None))[:, -1]
-        expected = torch.stack([call.again(_Zeroing(token))[:, -1] for token in ZEROED])
+        repeated, *without = (
+            call.again(partial(_zeroing, token))[:, -1] for token in (None, *ZEROED)
+        )
+        expected = torch.stack(without)
         if not (
             close(repeated, clean, tolerance=1e-3)
             and close(expected - repeated, zeroed - clean, tolerance=1e-2)

@@ -81,26 +81,18 @@ def tempered_softmax(temperature: float, scores: torch.Tensor, dim: int) -> torc
     return differentiated_as(scores.softmax(dim), tempered)
 
 
-@dataclass(frozen=True)
-class _AttentionRule:
-    """An attention probe with other gradients at queries, keys and values."""
-
-    rules: BackwardRules
-    computes_output: bool = True
-
-    def __call__(self, inputs: AttentionInputs, default: torch.Tensor | None) -> torch.Tensor:
-        """Return the attention output (B, T, H, D)."""
-        rules = self.rules
-        inputs = replace(
-            inputs,
-            query=scaled_gradient(inputs.query, rules.query_key),
-            key=scaled_gradient(inputs.key, rules.query_key),
-            value=scaled_gradient(inputs.value, rules.value),
-        )
-        if rules.softmax_temperature == 1:
-            return attention_output(inputs)
-        softmax = partial(tempered_softmax, rules.softmax_temperature)
-        return inputs.weighted_values(inputs.probabilities(softmax))
+def _attention(rules: BackwardRules, inputs: AttentionInputs, _: object) -> torch.Tensor:
+    """Return attention output (B, T, H, D) with other gradients at queries, keys and values."""
+    inputs = replace(
+        inputs,
+        query=scaled_gradient(inputs.query, rules.query_key),
+        key=scaled_gradient(inputs.key, rules.query_key),
+        value=scaled_gradient(inputs.value, rules.value),
+    )
+    if rules.softmax_temperature == 1:
+        return attention_output(inputs)
+    softmax = partial(tempered_softmax, rules.softmax_temperature)
+    return inputs.weighted_values(inputs.probabilities(softmax))
 
 
 def _linear_activation(inputs: torch.Tensor, output: torch.Tensor) -> torch.Tensor:
@@ -160,7 +152,7 @@ class ModifiedBackward:
                     stack.callback(module.register_forward_hook(hook).remove)
             for module in self._parts.experts if rules.constant_routing else ():
                 stack.callback(module.register_forward_pre_hook(constant_weights).remove)
-            yield _AttentionRule(rules)
+            yield partial(_attention, rules)
 
     def _try_on(self, model: LanguageModel) -> str:
         """Recognise a model's parts; return in words what is wrong with the gradients of a layer.

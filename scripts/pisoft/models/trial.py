@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -153,20 +153,6 @@ def _original_contexts(settings: Mapping[str, Any]) -> set[int]:
 
 
 @dataclass
-class _CountedProbe:
-    """Notes in which layers a probe was at work."""
-
-    probe: AttentionProbe
-    layers: list[int] = field(default_factory=list)
-    computes_output: bool = True
-
-    def __call__(self, inputs: AttentionInputs, default: torch.Tensor | None) -> torch.Tensor:
-        """Return what the probe returns, (B, T, H, D)."""
-        self.layers.append(inputs.layer)
-        return self.probe(inputs, default)
-
-
-@dataclass
 class _Trial:
     """Runs of one model on the same tokens: as they are, and with some zeroed or halved."""
 
@@ -300,11 +286,8 @@ class _Trial:
 
     def _recording_differs(self) -> str:
         self._recorder = AttentionRecorder(layers=range(self.model.layers), by_maps=True)
-        counted = _CountedProbe(self._recorder)
-        self._recorded = self._logits(self._start, probe=counted)
-        return _missed(counted, self.model.layers) or self._difference(
-            self._recorded, self._expected[:, self._start :]
-        )
+        self._recorded, problem = self._counted(self._recorder)
+        return problem or self._difference(self._recorded, self._expected[:, self._start :])
 
     def _replay_fails(self) -> str:
         clean = {
@@ -312,9 +295,8 @@ class _Trial:
             for layer, inputs in self._recorder.inputs.items()
         }
         replay = AttentionReplay([(slice(None), clean)])
-        counted = _CountedProbe(replay)
-        replayed = self._logits(self._start, probe=counted)
-        if problem := _missed(counted, self.model.layers):
+        replayed, problem = self._counted(replay)
+        if problem:
             return problem
         if problem := self._difference(replayed[:1], self._recorded[:1]):
             return f"replayed on the input it was recorded of, {problem}"
@@ -324,6 +306,23 @@ class _Trial:
         if problem_of(lambda: self._queries_are_read(replay, replayed)):
             self.model.unread = ()
         return ""
+
+    def _counted(self, probe: AttentionProbe) -> tuple[torch.Tensor, str]:
+        """Return the logits with a probe, and in words in which layers it was not called once."""
+        layers: list[int] = []
+
+        def counted(inputs: AttentionInputs, default: Callable[[], torch.Tensor]) -> torch.Tensor:
+            layers.append(inputs.layer)
+            return probe(inputs, default)
+
+        logits = self._logits(self._start, probe=counted)
+        wrong = [layer for layer in range(self.model.layers) if layers.count(layer) != 1]
+        if not wrong:
+            return logits, ""
+        if not layers:
+            return logits, "its layers do not pass the probe on to their attention"
+        listed = ", ".join(map(str, wrong))
+        return logits, f"not every layer has attention that is seen exactly once (not so: {listed})"
 
     def _queries_and_keys(self) -> Sequence[torch.nn.Module]:
         """Return the projections of every layer's queries and keys; none if a layer has others."""
@@ -354,17 +353,6 @@ class _Trial:
         if off <= TOLERANCES[torch.promote_types(logits.dtype, torch.float32)]:
             return ""
         return f"its logits are {off:.2g} of the largest off those of its own eager attention"
-
-
-def _missed(counted: _CountedProbe, layers: int) -> str:
-    """Return in words which layers a probe was not called in exactly once."""
-    wrong = [layer for layer in range(layers) if counted.layers.count(layer) != 1]
-    if not wrong:
-        return ""
-    if not counted.layers:
-        return "its layers do not pass the probe on to their attention"
-    listed = ", ".join(map(str, wrong))
-    return f"not every layer has attention that is seen exactly once (not so: {listed})"
 
 
 def problem_of(attempt: Callable[[], str]) -> str:
