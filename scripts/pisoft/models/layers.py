@@ -180,57 +180,41 @@ def visit_layers(
         positions: chosen positions, (B, S).
         visit: called with each layer's call; it may run the layer again.
     """
-    visitor = _LayerVisitor(model, positions, visit)
-    with ExitStack() as stack:
-        for layer in model.blocks:
-            hook = layer.register_forward_pre_hook(visitor.note_arguments, with_kwargs=True)
-            stack.callback(hook.remove)
-        return model.hidden_states(embeddings, probe=visitor)
+    rows = torch.arange(len(positions), device=positions.device)[:, None]
+    arguments: tuple[tuple[Any, ...], dict[str, Any]] = ((), {})
+    visiting = False
 
+    def note_arguments(_: object, given: tuple[Any, ...], named: dict[str, Any]) -> None:
+        nonlocal arguments
+        if not visiting:
+            arguments = given, named
 
-class _LayerVisitor:
-    """The attention probe of :func:`visit_layers`."""
-
-    def __init__(
-        self, model: LanguageModel, positions: torch.Tensor, visit: Callable[[LayerCall], None]
-    ) -> None:
-        self._layers = model.blocks
-        self._rows = torch.arange(len(positions), device=positions.device)[:, None]
-        self._positions = positions
-        self._visit = visit
-        self._visiting = False
-        self._arguments: tuple[tuple[Any, ...], dict[str, Any]] = ((), {})
-
-    def __call__(
-        self, inputs: AttentionInputs, default: Callable[[], torch.Tensor]
-    ) -> torch.Tensor:
-        """Visit a layer and leave its attention output (B, T, H, D) as it is."""
+    def probe(inputs: AttentionInputs, default: Callable[[], torch.Tensor]) -> torch.Tensor:
+        nonlocal visiting
         output = default()
-        layer, (given, named) = self._layers[inputs.layer], self._arguments
+        layer, (given, named) = model.blocks[inputs.layer], arguments
         hidden = given[0] if given else named["hidden_states"]
-        chosen = self._rows, self._positions
-        self._visiting = True
+        visiting = True
         try:
-            self._visit(
+            visit(
                 LayerCall(
                     layer=layer,
                     again=partial(run_again, layer, given, named),
                     inputs=inputs,
-                    positions=self._positions,
-                    residual=at_least_float32(hidden[chosen]),
-                    attended=at_least_float32(output[chosen].flatten(start_dim=2)),
+                    positions=positions,
+                    residual=at_least_float32(hidden[rows, positions]),
+                    attended=at_least_float32(output[rows, positions].flatten(start_dim=2)),
                 )
             )
         finally:
-            self._visiting = False
+            visiting = False
         return output
 
-    def note_arguments(
-        self, _: torch.nn.Module, given: tuple[Any, ...], named: dict[str, Any]
-    ) -> None:
-        """Note what a layer is called with; a hook."""
-        if not self._visiting:
-            self._arguments = given, named
+    with ExitStack() as stack:
+        for layer in model.blocks:
+            hook = layer.register_forward_pre_hook(note_arguments, with_kwargs=True)
+            stack.callback(hook.remove)
+        return model.hidden_states(embeddings, probe=probe)
 
 
 def layer_form(model: LanguageModel) -> LayerForm:
