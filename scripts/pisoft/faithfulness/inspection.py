@@ -10,7 +10,7 @@ Shapes: B inputs, T tokens, m perturbable tokens, P retaining probabilities, K m
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import ExitStack
 from typing import Any
 
 import numpy as np
@@ -33,25 +33,6 @@ Key = tuple[Ablation, int, int]  # operator, place of π, number of the mask
 # ratio of the two.
 READ = ("entropy", "label_probability", "attention", "hidden_norm")
 CLEAN = ("clean_entropy", "clean_label_probability", "clean_attention")
-
-
-@dataclass
-class _LastAttention:
-    """Adds up what the last position of every input attends to, (B, T), mean over heads."""
-
-    total: torch.Tensor | float = 0.0
-    layers: int = 0
-
-    def __call__(
-        self, inputs: AttentionInputs, default: Callable[[], torch.Tensor]
-    ) -> torch.Tensor:
-        """Note one layer's attention, and return its output (B, T, H, D) as it is."""
-        batch, _, length, _ = inputs.query.shape
-        last = torch.full((batch, 1), length - 1, device=inputs.query.device)
-        rows = inputs.rows(last).probabilities()[:, :, 0]
-        self.total = self.total + rows.double().mean(dim=1)
-        self.layers += 1
-        return default()
 
 
 class Inspector:
@@ -204,19 +185,21 @@ class _Reader:
         if seen is not None:
             places = torch.arange(length, device=model.device)[None]
             options = {"attention_mask": seen.long(), "position_ids": places}
-        norms: list[torch.Tensor] = []
-        handles = [
-            block.register_forward_hook(lambda _, __, output: norms.append(_last_norm(output)))
-            for block in model.blocks[-1:]
-        ]
-        attention = _LastAttention()
-        try:
-            hidden = model.hidden_states(embeddings, probe=routing or attention, **options)
-        finally:
-            for handle in handles:
-                handle.remove()
-        self.forwards += batch
         last = torch.full((batch, 1), length - 1, device=model.device)
+        norms: list[torch.Tensor] = []
+        attention: list[torch.Tensor] = []  # of every layer, (B, T), mean over heads
+
+        def look(inputs: AttentionInputs, default: Callable[[], torch.Tensor]) -> torch.Tensor:
+            rows = inputs.rows(last).probabilities()[:, :, 0]
+            attention.append(rows.double().mean(dim=1))
+            return default()
+
+        with ExitStack() as stack:
+            for block in model.blocks[-1:]:
+                hook = block.register_forward_hook(lambda _, __, out: norms.append(_last_norm(out)))
+                stack.callback(hook.remove)
+            hidden = model.hidden_states(embeddings, probe=routing or look, **options)
+        self.forwards += batch
         probabilities = model.logits_at(hidden, last)[:, 0].double().softmax(dim=-1)  # (B, V)
         entropy = torch.special.entr(probabilities).sum(dim=-1)
         unknown = torch.full_like(entropy, torch.nan)
@@ -225,9 +208,9 @@ class _Reader:
             probabilities[:, self._labels].sum(dim=-1) if self._labels else unknown,
             norms[0].double() if norms else unknown,
         )
-        looked = attention.total / max(1, attention.layers)
-        if not isinstance(looked, torch.Tensor):
-            looked = torch.full((batch, length), torch.nan)
+        looked = torch.full((batch, length), torch.nan)
+        if attention:
+            looked = sum(attention[1:], attention[0]) / len(attention)
         return torch.stack(numbers, dim=1).cpu().numpy(), looked.cpu().numpy()
 
 
