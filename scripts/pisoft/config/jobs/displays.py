@@ -52,14 +52,6 @@ def _controls(config: Config) -> dict[str, str]:
     return {name: method.label for name, method in study.added.items()} if study else {}
 
 
-def _shards(config: Config) -> dict[str, dict[str, Shards | None]]:
-    return _by_cell(config, shards)
-
-
-def _evaluation_shards(config: Config) -> dict[str, dict[str, Shards | None]]:
-    return _by_cell(config, evaluation_shards)
-
-
 def _by_cell(
     config: Config, cut: Callable[[Config, str, str], Shards | None]
 ) -> dict[str, dict[str, Shards | None]]:
@@ -105,8 +97,12 @@ class DisplayJob(ScoreSettings, LabelSettings, of="run_file.evaluation"):
     top_share: Annotated[float | None, At("run_file.qualitative.top_share")]
     targets: Targets
     # By model, how each of its datasets is cut into shards; None: it is not.
-    shards: Annotated[dict[str, dict[str, Shards | None]], At(_shards)]
-    evaluation_shards: Annotated[dict[str, dict[str, Shards | None]], At(_evaluation_shards)]
+    shards: Annotated[
+        dict[str, dict[str, Shards | None]], At(lambda config: _by_cell(config, shards))
+    ]
+    evaluation_shards: Annotated[
+        dict[str, dict[str, Shards | None]], At(lambda config: _by_cell(config, evaluation_shards))
+    ]
 
     def methods_on(self, model: str) -> dict[str, str]:
         """Return the labels of a model's methods."""
