@@ -44,19 +44,15 @@ def _alike(_: int) -> Hashable:
 
 
 def token_batches(
-    items: Sequence[Item],
-    length: Callable[[Item], int],
-    budget: int,
-    kind: Callable[[int], Hashable] = _alike,
+    items: Sequence[Item], length: Callable[[Item], int], budget: int
 ) -> Iterator[list[Item]]:
     """Group items, longest first, so that padded length times count stays within the budget.
 
-    A single item longer than the budget makes a batch of its own. Items whose lengths are not of
-    one kind are never in one batch.
+    A single item longer than the budget makes a batch of its own.
     """
     waiting = sorted(items, key=length, reverse=True)
     while waiting:
-        batch = _next_batch(waiting, length, budget, kind)
+        batch = _next_batch(waiting, length, budget, _alike)
         yield batch
         del waiting[: len(batch)]
 
@@ -82,7 +78,7 @@ def fitted_batches(
         work: takes a batch and the budget in force; is called again for a batch that failed.
             Never returns None.
         give_up: gives the result of an item that does not fit with a budget of its own length.
-        kind: of a length, as for :func:`token_batches`.
+        kind: of a length; items whose lengths are not of one kind are never in one batch.
     """
     waiting = sorted(items, key=length, reverse=True)
     while waiting:
