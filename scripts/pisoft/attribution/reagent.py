@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache
 from operator import itemgetter
 from typing import TYPE_CHECKING
@@ -157,7 +157,7 @@ class Reagent(ScopedMethod):
                     _Probe(
                         single,
                         candidates,
-                        probabilities,
+                        probabilities.cumsum(axis=1),
                         value,
                         keyed_generator(self.context.seed, "reagent", *key, number),
                     )
@@ -229,38 +229,27 @@ class Reagent(ScopedMethod):
         return torch.from_numpy(np.mean([probe.importance() for probe in met or of_step], axis=0))
 
 
+@dataclass
 class _Probe:
-    """One probe: importance in logits, and the random numbers that are its own.
+    """One probe: importance in logits, and the random numbers that are its own."""
 
-    Args:
-        single: a sample with the one explained step.
-        candidates: proposed replacements of every prompt token, (T, C); a row that holds the
-            token itself marks one that is never replaced.
-        probabilities: of the proposals, (T, C).
-        clean: the target's probability on the clean input.
-    """
+    single: ExplainedSample  # of the one explained step
+    # Proposed replacements of every prompt token, (T, C), and the sums of their probabilities; a
+    # row that holds the token itself marks one that is never replaced.
+    candidates: np.ndarray
+    cumulative: np.ndarray
+    clean: float  # the target's probability on the clean input
+    generator: np.random.Generator
+    converged: bool = False
 
-    def __init__(
-        self,
-        single: ExplainedSample,
-        candidates: np.ndarray,
-        probabilities: np.ndarray,
-        clean: float,
-        generator: np.random.Generator,
-    ) -> None:
-        self.converged = False
-        self._single = single
-        self._ids = np.asarray(single.prompt_ids)
-        self._candidates = candidates
-        self._cumulative = probabilities.cumsum(axis=1)
-        self._replaceable = (candidates != self._ids[:, None]).all(axis=1)
-        self._clean = clean
-        self._generator = generator
-        self._logits = generator.random(len(self._ids))
+    def __post_init__(self) -> None:
+        self._ids = np.asarray(self.single.prompt_ids)
+        self._replaceable = (self.candidates != self._ids[:, None]).all(axis=1)
+        self._logits = self.generator.random(len(self._ids))
 
     def random_mask(self, ratio: float) -> np.ndarray:
         """Draw which tokens a probe step replaces, (T,)."""
-        return (self._generator.random(len(self._ids)) < ratio) & self._replaceable
+        return (self.generator.random(len(self._ids)) < ratio) & self._replaceable
 
     def unimportant(self, keep: int) -> np.ndarray:
         """Return which tokens are not among the most important ones, (T,)."""
@@ -270,14 +259,14 @@ class _Probe:
 
     def replaced(self, mask: np.ndarray) -> ExplainedSample:
         """Return the sample with a drawn proposal at every token of a mask (T,)."""
-        draws = self._generator.random(len(self._ids))[:, None] * self._cumulative[:, -1:]
-        chosen = np.minimum((draws >= self._cumulative).sum(axis=1), self._candidates.shape[1] - 1)
-        proposed = self._candidates[np.arange(len(self._ids)), chosen]
-        return replace(self._single, prompt_ids=np.where(mask, proposed, self._ids).tolist())
+        draws = self.generator.random(len(self._ids))[:, None] * self.cumulative[:, -1:]
+        chosen = np.minimum((draws >= self.cumulative).sum(axis=1), self.candidates.shape[1] - 1)
+        proposed = self.candidates[np.arange(len(self._ids)), chosen]
+        return replace(self.single, prompt_ids=np.where(mask, proposed, self._ids).tolist())
 
     def update(self, mask: np.ndarray, value: float) -> None:
         """Add what the fall of the target's probability says of the tokens of a mask (T,)."""
-        delta = np.clip(self._clean - value, -LARGEST_DELTA, LARGEST_DELTA)
+        delta = np.clip(self.clean - value, -LARGEST_DELTA, LARGEST_DELTA)
         change = np.log1p(delta) - np.log1p(-delta)  # logit((Δ + 1) / 2)
         self._logits += np.where(mask, change, -change)
 
