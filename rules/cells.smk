@@ -3,24 +3,23 @@
 CELLS = CONFIG.cells()
 RANDOM_MODELS = {cell.model for cell in CELLS if cell.method == CONTROL}
 SEVERAL_METHODS = {model for model in CONFIG.models if len(CONFIG.methods_of(model)) > 1}
-RANKED = ranked_datasets(CONFIG)
+RANKED = ranked_datasets(CONFIG)  # and whether their answer is a label word
+WHOLE_TOKENS = CONFIG.run_file.evaluation.mask == "token"
 
 # Some cells of the studies, in their order.
 SOME_CELLS = {
     # Insertion and deletion, recovery of evidence, time: not of every dataset and method.
     "ranking": [cell for cell in CELLS if cell.dataset in RANKED],
-    "ranked_controls": [cell for cell in CONFIG.cells("controls") if cell.dataset in RANKED],
-    "replaced": [cell for cell in CELLS if CONFIG.counterfactuals and cell.dataset in RANKED],
+    "flipped": [cell for cell in CELLS if RANKED.get(cell.dataset) is True],
+    "generated": [cell for cell in CELLS if RANKED.get(cell.dataset) is False],
+    "ranked_controls": [cell for cell in CONFIG.cells("controls") if RANKED.get(cell.dataset)],
+    "replaced": [cell for cell in CELLS if CONFIG.counterfactuals and RANKED.get(cell.dataset)],
     "evidence": [cell for cell in CELLS if CONFIG.datasets[cell.dataset].has_evidence],
     "context_use": [cell for cell in CELLS if CONFIG.datasets[cell.dataset].planted_task],
     "timed": [cell for cell in CELLS if cell.method in COMPUTED],
     "compared": [cell for cell in CELLS if cell.model in SEVERAL_METHODS],
     # Masks of random scores; those of single elements say nothing of whole tokens.
-    "drawn": [
-        cell
-        for cell in CELLS
-        if cell.model in RANDOM_MODELS and CONFIG.run_file.evaluation.mask == "token"
-    ],
+    "drawn": [cell for cell in CELLS if WHOLE_TOKENS and cell.model in RANDOM_MODELS],
     # Once for all protocols of a model.
     "first_protocol": [*{cell[1:]: cell for cell in reversed(CELLS)}.values()][::-1],
     "sensitivity": CELLS if CONFIG.run_file.sensitivity else [],

@@ -1,4 +1,4 @@
-"""Evaluate attributions by insertion, deletion and counterfactuals: does the answer flip?"""
+"""Evaluate attributions by insertion and deletion: does the answer flip, or become unlikely?"""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from pisoft.config.jobs.cells import RankingJob
 from pisoft.faithfulness.counterfactuals import replacements_of
-from pisoft.faithfulness.ranking import STEP, RankingEvaluator, not_applicable_rows
+from pisoft.faithfulness.ranking import RankingEvaluator, not_applicable_rows
 from pisoft.models.batching import blocks
 from pisoft.models.device import reset_peak_memory, token_budget
 from pisoft.models.loading import evaluation_facts, load_model
@@ -42,7 +42,7 @@ def evaluate(
         arguments.prompts, arguments.generations, arguments.attributions
     )
     triples = [
-        (prompt, generation, attributions[prompt["sample_id"]][STEP])
+        (prompt, generation, attributions[prompt["sample_id"]])
         for prompt, generation in zip(prompts, generations, strict=True)
     ]
     model = load_model(*located(settings.model, arguments.model), arguments.gpus)

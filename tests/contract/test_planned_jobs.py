@@ -272,6 +272,17 @@ def test_counterfactuals_are_computed_with_insertion_and_deletion(done, every, s
     assert ("make_masked_model" in again.values()) == (source == "masked_model")
 
 
+def test_answers_are_deleted_from_where_the_key_is_set(done, every):
+    """Insertion and deletion are computed again, with generated answers beside them."""
+    again = outdated(done, RUN | {"ranking": {"answer_deletion": True}})
+    made = made_by(every, "evaluate_ranking", *AFTER_RANKING) | tables("answer_deletion")
+    cells = {name for name, rule in again.items() if rule == "evaluate_ranking"}
+    assert {name for name in cells if "demo-why" in name} == {
+        name.replace("demo-sentiment", "demo-why") for name in cells if "demo-sentiment" in name
+    }
+    assert files(again).keys() >= made
+
+
 @pytest.mark.parametrize("module", one_is_quick(EDITED))
 def test_edited_code_computes_again_what_depends_on_it(done, every, edit, module):
     edit(module)

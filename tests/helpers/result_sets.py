@@ -98,6 +98,7 @@ CASES = {
     ),
 }
 REPLACED = ("tokens_changed", "not_flipped")
+ANSWERS = ("answer_deletion", "rise", "mas")
 WITHOUT_ROUTING = ("deletion_auc", "insertion_auc", *EVIDENCE)
 PLAIN = {**CELL, "status": "ok", "best": "mine", "device": "cpu", "n": 20, "n_failed": 1}
 PLAIN |= {"n_clusters": None}
@@ -262,7 +263,7 @@ def values_of(case: Case) -> dict[str, dict[Any, Any]]:
             "metric": tuple(SAMPLE_METRICS),
         },
         "statistics": {
-            "metric": tuple(name for name in METRICS if name not in REPLACED),
+            "metric": tuple(name for name in METRICS if name not in REPLACED + ANSWERS),
             "dataset": shown,
             "method": methods,
         },
@@ -281,8 +282,8 @@ def values_of(case: Case) -> dict[str, dict[Any, Any]]:
     }
 
 
-def values_of_counterfactuals(case: Case) -> dict[str, dict[Any, Any]]:
-    """Return the same of counterfactuals, apart: they change no number of the other rows."""
+def values_of_further_metrics(case: Case) -> dict[str, dict[Any, Any]]:
+    """Return the same of metrics that are off by default: they change no other row's number."""
     shown = (*case.datasets, "average")
     return {
         "comparisons": {
@@ -299,9 +300,16 @@ def values_of_counterfactuals(case: Case) -> dict[str, dict[Any, Any]]:
         },
         "statistics": {
             "protocol": ("",),
-            "metric": REPLACED,
+            "metric": REPLACED + ANSWERS,
             "dataset": shown,
             "method": case.methods,
+        },
+        "coverage": {
+            "method": case.methods,
+            "metric": ("rise",),
+            "dataset": case.datasets[-1:],
+            "part": ("ok", "answer_not_less_likely"),
+            "text": ("",),
         },
     }
 
@@ -429,7 +437,7 @@ def write_results(folder: Path, displays: Iterable[Display], case: Case) -> dict
     """Write the files that displays read, and return their patterns by kind."""
     kinds = dict.fromkeys(kind for display in displays for kind in display.reads)
     patterns = {kind: FILES[kind].pattern for kind in kinds}
-    values, replaced = values_of(case), values_of_counterfactuals(case)
+    values, further = values_of(case), values_of_further_metrics(case)
     for kind, pattern in patterns.items():
         for method, dataset in itertools.product(case.methods, case.datasets):
             names = {**Cell(**CELL, method=method).wildcards, "dataset": dataset, "part": dataset}
@@ -438,8 +446,8 @@ def write_results(folder: Path, displays: Iterable[Display], case: Case) -> dict
                 continue
             if kind in values:
                 rows = rows_of(kind, case, values[kind])
-                if kind in replaced:
-                    rows += rows_of(kind, case, replaced[kind])
+                if kind in further:
+                    rows += rows_of(kind, case, further[kind])
                 if "{dataset}" in pattern:
                     rows = [row | {"dataset": dataset} for row in rows]
                 if "{model}" in pattern:

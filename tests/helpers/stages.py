@@ -75,7 +75,7 @@ def softly_evaluated(protocol, operator, sampler, model, block, budget, draws=2)
 
 def ranked(operator, model, block, budget):
     evaluator = RankingEvaluator(model, RankingSettings(operator=operator), "content", 1, budget)
-    return evaluator.evaluate_block([(*pair, scores(pair[0])) for pair in block])
+    return evaluator.evaluate_block([(*pair, [scores(pair[0])]) for pair in block])
 
 
 def inspected(protocol, operators, model, block, budget):

@@ -318,7 +318,7 @@ def result_rows(kind):
         return soft_rows({"a": 2, "b": 1, "c": 1}, draws=2)
     return [
         {"sample_id": name, "curve": curve, "perturbable": 3, "flips": [False, True], "auc": 0.5,
-         "status": "ok"}
+         "log_probabilities": None, "status": "ok"}
         for name in SAMPLES
         for curve in ("deletion", "insertion")
     ]  # fmt: skip

@@ -167,9 +167,10 @@ def test_adding_a_display_needs_no_other_line():
 
 
 def test_the_embedded_runs_show_every_table_and_figure(tmp_path):
-    """Counterfactuals are off in all of them, and one key away."""
-    switch = tmp_path / "counterfactuals.yaml"
-    switch.write_text("ranking: {counterfactuals: records}\n", encoding="utf-8")
+    """Two of the metrics are off in all of them, and one key away."""
+    switch = tmp_path / "metrics.yaml"
+    keys = "{counterfactuals: records, answer_deletion: true}"
+    switch.write_text(f"ranking: {keys}\n", encoding="utf-8")
     runs = [*([file] for file in DEMOS), [ROOT / "config/context-use.yaml"]]
     runs.append([ROOT / "config/demo-trust.yaml", switch])
     rules = (rule for files in runs for rule in parsed_rules(files).values())

@@ -176,6 +176,7 @@ def ranking_table(noise: Noise, number: int, names: pa.Array) -> pa.Table:
         "curve": np.tile(["deletion", "insertion"], len(names)),
         "perturbable": np.full(rows, 200, np.int32),
         "flips": pa.ListArray.from_arrays(ends, pa.array(flips.ravel())),
+        "log_probabilities": pa.nulls(rows, SCHEMAS["ranking"].field("log_probabilities").type),
         "auc": flips.mean(axis=1),
         "status": np.full(rows, OK),
     }

@@ -168,7 +168,7 @@ class EvaluationSettings(DrawSettings):
 
 
 class RankingSettings(Strict):
-    """Insertion and deletion, for datasets with label words; `evaluation.scope` applies."""
+    """Insertion and deletion; `evaluation.scope` applies."""
 
     operator: Operator = "remove"
     """A deleted token is left out, which shortens the prompt (`remove`), or its input embedding
@@ -180,6 +180,9 @@ class RankingSettings(Strict):
     """Also replace the highest-scoring tokens until the answer flips, by tokens that the masked
     model proposes (`masked_model`) or that are drawn from the dataset's prompts (`records`); null:
     skipped."""
+    answer_deletion: bool = False
+    """Also delete tokens where the answer is generated, and measure how far the log-probability of
+    all its explained tokens falls: the plain curve, RISE and MAS."""
     steps: int = Field(20, ge=1, le=1000)
     """Number of equal steps; paper: 20, each of 5 % of the tokens."""
 

@@ -21,6 +21,7 @@ import numpy as np
 from pisoft.attribution import load_method, method_without_models
 from pisoft.attribution.base import is_compared
 from pisoft.config.cells import MARK, SHUFFLED_LABELS, Cell
+from pisoft.config.jobs.cells import ranked_datasets
 from pisoft.config.models import TOKEN_BUDGETS, Resources, TrainedModel
 from pisoft.config.resolved import Config
 from pisoft.config.shards import dataset_of, evaluation_parts, first_place, parts, places
@@ -254,12 +255,13 @@ class _Model:
             )
             name = f"{routed}/{cell.method}/{part}"
             yield self.job("evaluate_soft", name, low, high, float32=again)
-        is_label = self._config.datasets[cell.dataset].task == "classification"
-        if ranked and run_file.ranking is not None and is_label:
+        has_label = ranked_datasets(self._config).get(cell.dataset)
+        if ranked and run_file.ranking is not None and has_label is not None:
+            of_sample = partial(ranking_tokens, settings=run_file.ranking, has_label=has_label)
             for part, lengths in parts.items():
-                tokens = lengths.total(partial(ranking_tokens, settings=run_file.ranking))
+                tokens = lengths.total(of_sample)
                 job = self.job("evaluate_ranking", f"{self.name}/{cell.method}/{part}", tokens)
-                if self._config.counterfactuals == "masked_model":
+                if has_label and self._config.counterfactuals == "masked_model":
                     job = self._with_masked_model(job, lengths.total(proposal_tokens))
                 yield job
 

@@ -85,19 +85,23 @@ def inspection_tokens(sample: SampleLengths, masks: int) -> float:
     return (1 + masks) * sum(sample.prompt + step for step in sample.evaluated)
 
 
-def ranking_tokens(sample: SampleLengths, settings: RankingSettings) -> float:
+def ranking_tokens(sample: SampleLengths, settings: RankingSettings, has_label: bool) -> float:
     """Return the tokens of insertion, deletion and counterfactuals for one method.
 
     Tokens before the one in front of the first perturbable token are read once. Steps of both
-    curves that keep the same tokens share a forward, and the clean prompt needs none.
+    curves that keep the same tokens share a forward, and the clean prompt needs none. Of an answer
+    without a label word there is deletion alone; it is read behind every prompt, the clean one too.
     """
     if not sample.perturbable:
         return 0
     steps = min(settings.steps, sample.perturbable)
-    forwards = (3 if settings.counterfactuals else 2) * steps - 1
+    forwards, read = (3 if settings.counterfactuals else 2) * steps - 1, sample.prompt
+    removed = sample.perturbable * steps  # in all
+    if not has_label:
+        forwards, read = steps + 1, sample.read
+        removed = sum(round(k * sample.perturbable / steps) for k in range(steps + 1))
     prefix = max(0, sample.first - 1)
-    removed = sample.perturbable * steps if settings.operator == "remove" else 0  # in all
-    return prefix + forwards * (sample.prompt - prefix) - removed
+    return prefix + forwards * (read - prefix) - (removed if settings.operator == "remove" else 0)
 
 
 def generation_tokens(sample: SampleLengths) -> float:

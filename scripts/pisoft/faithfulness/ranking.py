@@ -1,6 +1,8 @@
 """Insertion, deletion and counterfactuals: does the answer flip (paper, app:insertion/deletion)?
 
-The answer is the label word that the model prefers, or the first token that it would generate.
+The answer is the label word that the model prefers, or the first token that it would generate. Of
+an answer that was generated, deletion measures its log-probability instead
+(:mod:`pisoft.faithfulness.answer_deletion`).
 
 Perturbable tokens are ranked by raw score. At step k = 1, …, S, the round(k·m/S) highest ones
 (halves round to the even number) are deleted; or they are inserted into a prompt that holds no
@@ -18,7 +20,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import Any, Literal
 
@@ -29,12 +31,14 @@ from transformers.cache_utils import Cache
 
 from pisoft.config.base import FlipOf, Operator, Scope
 from pisoft.config.evaluation import RankingSettings
+from pisoft.faithfulness.answer_deletion import MAS, PLAIN, RISE, GeneratedAnswer, areas, mass_left
 from pisoft.faithfulness.counterfactuals import Replace
 from pisoft.models.batching import fitted_batches, warn_too_long
 from pisoft.models.generation import preferred_label
 from pisoft.models.model import LanguageModel
 from pisoft.seeds import keyed_generator
 from pisoft.store.parquet import (
+    ANSWER_NOT_LESS_LIKELY,
     NO_CONTENT_TOKENS,
     NONFINITE_ATTRIBUTION,
     NONFINITE_LOGITS,
@@ -48,10 +52,13 @@ Row = dict[str, Any]
 Perturbation = Operator | Literal["replace"]
 # Sample id, what happens to tokens that are not kept, and which perturbable tokens are kept.
 Key = tuple[str, Perturbation, bytes]
+Outcome = bool | float | str
+"""Whether an input flips the answer; of a generated one, its log-probability; or a status."""
 CURVES = ("deletion", "insertion")
+ANSWER_CURVES = (PLAIN, RISE, MAS)
 COUNTERFACTUAL = "counterfactual"
 _ANSWERS: dict[FlipOf, str] = {"label_word": "predicted_label", "first_token": "greedy_token_id"}
-STEP = 0  # a classification explains one token, that of the label word
+STEP = 0  # of the lots, which all explained tokens share
 
 
 @dataclass(frozen=True)
@@ -60,15 +67,20 @@ class RankedSample:
 
     Attributes:
         prompt: row of contract `prompts`.
-        answer: of the clean prompt: the preferred label word, or the first token's id.
+        answer: of the clean prompt: the preferred label word, the first token's id, or what was
+            generated.
         perturbable: positions in the prompt that a perturbation may touch, increasing, (m,).
-        kept: by curve and step, which of these are kept, (C, S, m).
+        raw: their scores, the sums over all explained tokens, (m,).
+        perturbations: of each curve that is read.
+        kept: by such curve and step, which of these are kept, (C, S, m).
         replacements: token ids that counterfactuals have there, (m,); None: there are none.
     """
 
     prompt: Row
-    answer: str | int
+    answer: str | int | GeneratedAnswer
     perturbable: np.ndarray
+    raw: np.ndarray
+    perturbations: Mapping[str, Perturbation]
     kept: np.ndarray
     replacements: np.ndarray | None = None
 
@@ -82,7 +94,7 @@ class PerturbedInput:
         kept: which perturbable tokens are kept, (m,).
         perturbation: what happens to the others.
         prefix: token ids in front, which no perturbation touches.
-        token_ids: token ids behind the prefix, (T,).
+        token_ids: token ids behind the prefix, those of a generated answer included, (T,).
         factors: what the embeddings of these are multiplied by, (T,).
     """
 
@@ -97,6 +109,19 @@ class PerturbedInput:
     def key(self) -> Key:
         """What tells it from every other input."""
         return _key(self.sample, self.perturbation, self.kept)
+
+    @property
+    def ends(self) -> tuple[int, ...]:
+        """Which of the token ids are in front of the tokens that the answer is read from."""
+        answer, length = self.sample.answer, len(self.token_ids)
+        if not isinstance(answer, GeneratedAnswer):
+            return (length - 1,)
+        return tuple(length - len(answer.read) + step - 1 for step in answer.steps)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no token of the prompt is left."""
+        return not self.prefix and self.ends[0] < 0
 
 
 class RankingEvaluator:
@@ -134,85 +159,97 @@ class RankingEvaluator:
         self.forwards = 0
         self.tokens = 0
 
-    def evaluate_block(self, block: Sequence[tuple[Row, Row, Row]]) -> list[Row]:
+    def evaluate_block(self, block: Sequence[tuple[Row, Row, Sequence[Row]]]) -> list[Row]:
         """Return `ranking` rows of a block of samples, in their order and that of the curves.
 
-        Given are rows of `prompts`, `generations` and, of step 0, `attributions`, side by side.
+        Given are rows of `prompts`, of `generations` and, one by step, of `attributions`.
         """
         ranked = [self._ranked(*rows) for rows in block]
-        samples = [sample for sample in ranked if isinstance(sample, RankedSample)]
-        flips = self._flips(samples)
+        outcomes = self._outcomes(one for one in ranked if isinstance(one, RankedSample))
         rows = []
         for (prompt, _, _), sample in zip(block, ranked, strict=True):
             if isinstance(sample, RankedSample):
-                rows += _rows(sample, flips, self._perturbations)
+                rows += _rows(sample, outcomes, self._scope)
             else:
-                rows += failed_rows(prompt, self._scope, sample, self._perturbations)
+                curves = self._perturbations if prompt["label_words"] else ANSWER_CURVES
+                rows += failed_rows(prompt, self._scope, sample, curves)
         return rows
 
-    def _ranked(self, prompt: Row, generation: Row, attribution: Row) -> RankedSample | str:
+    def _ranked(
+        self, prompt: Row, generation: Row, attributions: Sequence[Row]
+    ) -> RankedSample | str:
         """Return what the steps keep of a sample, or the status of a sample that failed."""
         perturbable = perturbable_positions(prompt, self._scope)
-        if attribution["status"] != OK:
-            return attribution["status"]
+        for attribution in attributions:
+            if attribution["status"] != OK:
+                return attribution["status"]
         if not len(perturbable):
             return NO_CONTENT_TOKENS
-        raw = np.asarray(attribution["raw_scores"], dtype=np.float64)[perturbable]
+        scores = [attribution["raw_scores"] for attribution in attributions]
+        raw = np.sum(np.asarray(scores, dtype=np.float64), axis=0)[perturbable]
         if not np.isfinite(raw).all():
             return NONFINITE_ATTRIBUTION
         places = token_places(raw, self._seed, prompt["sample_id"])
         kept = kept_tokens(places, self._settings.steps)
+        if not prompt["label_words"]:
+            perturbations = {PLAIN: self._settings.operator}
+            clean = np.ones((1, 1, len(raw)), dtype=bool)
+            kept = np.concatenate([clean, kept[:1]], axis=1)
+            answer = GeneratedAnswer.of(generation)
+            return RankedSample(prompt, answer, perturbable, raw, perturbations, kept)
         answer = generation[_ANSWERS[self._settings.flip_of]]
+        sample = RankedSample(prompt, answer, perturbable, raw, self._perturbations, kept)
         if self._replace is None:
-            return RankedSample(prompt, answer, perturbable, kept)
-        replacements = self._replace(prompt, perturbable)
+            return sample
         kept = np.concatenate([kept, kept[:1]])  # a counterfactual keeps what deletion keeps
-        return RankedSample(prompt, answer, perturbable, kept, replacements)
+        return replace(sample, kept=kept, replacements=self._replace(prompt, perturbable))
 
-    def _flips(self, samples: Iterable[RankedSample]) -> dict[Key, bool | str]:
-        """Return whether each input flips the answer, or the status of one that failed."""
-        flips: dict[Key, bool | str] = {}
+    def _outcomes(self, samples: Iterable[RankedSample]) -> dict[Key, Outcome]:
+        """Return what each input does to the answer, or the status of one that failed."""
+        outcomes: dict[Key, Outcome] = {}
         waiting: dict[tuple[int, ...], list[PerturbedInput]] = defaultdict(list)
         for perturbed in self._inputs(samples):
-            if perturbed.kept.all():
-                flips[perturbed.key] = False  # the clean prompt, whatever rounding would say
-            elif not len(perturbed.token_ids):
-                flips[perturbed.key] = True
+            generated = isinstance(perturbed.sample.answer, GeneratedAnswer)
+            if perturbed.is_empty:
+                outcomes[perturbed.key] = NOT_APPLICABLE if generated else True
+            elif perturbed.kept.all() and not generated:
+                outcomes[perturbed.key] = False  # the clean prompt, whatever rounding would say
             else:
                 waiting[perturbed.prefix].append(perturbed)
         for prefix, inputs in waiting.items():
-            flips |= self._run(prefix, inputs)
-        return flips
+            outcomes |= self._run(prefix, inputs)
+        return outcomes
 
     def _inputs(self, samples: Iterable[RankedSample]) -> list[PerturbedInput]:
         """Return every input that is read at some step, once."""
-        perturbations = self._perturbations.values()
         distinct = {
             _key(sample, perturbation, kept): (sample, kept, perturbation)
             for sample in samples
-            for perturbation, of_curve in zip(perturbations, sample.kept, strict=True)
+            for perturbation, of_curve in zip(
+                sample.perturbations.values(), sample.kept, strict=True
+            )
             for kept in of_curve
         }
         return [perturbed_input(self._model, *item) for item in distinct.values()]
 
     def _run(
         self, prefix_ids: tuple[int, ...], inputs: Sequence[PerturbedInput]
-    ) -> dict[Key, bool | str]:
+    ) -> dict[Key, Outcome]:
         """Run the inputs behind one prefix; the evaluator keeps the token budget that fitted."""
         read_prefix = cache(partial(_read_prefix, self._model, prefix_ids))
         given_up: set[str] = set()  # sample ids
 
-        def work(batch: Sequence[PerturbedInput], token_budget: int) -> dict[Key, bool | str]:
+        def work(batch: Sequence[PerturbedInput], token_budget: int) -> dict[Key, Outcome]:
             self.token_budget = token_budget
             fitting = [perturbed for perturbed in batch if perturbed.key[0] not in given_up]
-            flips: dict[Key, bool | str] = {item.key: TOO_LONG_FOR_MEMORY for item in batch}
+            outcomes: dict[Key, Outcome] = {item.key: TOO_LONG_FOR_MEMORY for item in batch}
             if fitting:
                 logits = next_token_logits(self._model, fitting, read_prefix())
-                for perturbed, row in zip(fitting, logits, strict=True):
-                    flips[perturbed.key] = _flipped(perturbed.sample, row)
-            return flips
+                for perturbed, of_input in zip(fitting, logits, strict=True):
+                    outcomes[perturbed.key] = _outcome(perturbed.sample, of_input)
+            return outcomes
 
-        def give_up(perturbed: PerturbedInput) -> dict[Key, bool | str]:
+        def give_up(perturbed: PerturbedInput) -> dict[Key, Outcome]:
             sample_id, *_ = perturbed.key
             given_up.add(sample_id)
             name = f"ranking, model '{self._model.name}': sample {sample_id}"
@@ -221,7 +258,7 @@ class RankingEvaluator:
 
         self.forwards += len(inputs)
         self.tokens += sum(map(_length, inputs))
-        flips: dict[Key, bool | str] = {}
+        outcomes: dict[Key, Outcome] = {}
         for of_batch in fitted_batches(
             inputs,
             _length,
@@ -230,8 +267,8 @@ class RankingEvaluator:
             give_up,
             lambda length: self._model.arithmetic(len(prefix_ids) + length),
         ):
-            flips |= of_batch
-        return flips
+            outcomes |= of_batch
+        return outcomes
 
 
 def token_places(raw: np.ndarray, seed: int, sample_id: str) -> np.ndarray:
@@ -267,7 +304,8 @@ def perturbed_input(
         perturbation: `remove` leaves the others out, `zero` multiplies their embeddings by 0,
             `replace` puts the sample's replacements in their places.
     """
-    ids = np.array(sample.prompt["input_ids"])
+    read = sample.answer.read if isinstance(sample.answer, GeneratedAnswer) else ()
+    ids = np.array([*sample.prompt["input_ids"], *read])
     present = np.ones(len(ids), dtype=bool)
     if perturbation == "replace":
         assert sample.replacements is not None
@@ -287,13 +325,18 @@ def perturbed_input(
 def next_token_logits(
     model: LanguageModel, inputs: Sequence[PerturbedInput], prefix: Cache | None
 ) -> torch.Tensor:
-    """Return the logits behind each input, (B, V); all of them share the prefix."""
+    """Return the logits of the tokens that each answer is read from, (B, A, V).
+
+    All inputs share the prefix. Of those with fewer tokens than A, the last is repeated.
+    """
     ids = pad_sequence([torch.from_numpy(item.token_ids) for item in inputs], batch_first=True)
     factors = pad_sequence([torch.from_numpy(item.factors) for item in inputs], batch_first=True)
-    last = torch.tensor([[_length(item) - 1] for item in inputs], device=model.device)
+    most = max(len(item.ends) for item in inputs)
+    ends = [[*item.ends, *item.ends[-1:] * (most - len(item.ends))] for item in inputs]
+    positions = torch.tensor(ends, device=model.device)
     embeddings = model.embed(ids.to(model.device))  # (B, T, d), padded on the right
     factors = factors.to(embeddings)
-    return model.next_token_logits(embeddings * factors[..., None], last, prefix=prefix)[:, 0]
+    return model.next_token_logits(embeddings * factors[..., None], positions, prefix=prefix)
 
 
 def failed_rows(
@@ -301,51 +344,71 @@ def failed_rows(
 ) -> list[Row]:
     """Return the rows of a sample that carry a status and no numbers, one for each curve."""
     count = len(perturbable_positions(prompt, scope))
-    return [_row(prompt, curve, count, None, status) for curve in curves]
+    return [_row(prompt, curve, count, status) for curve in curves]
 
 
 def not_applicable_rows(prompts: Iterable[Row], scope: Scope) -> list[Row]:
-    """Return the rows of samples that have no label words."""
+    """Return the rows of samples that have no answer to flip."""
     return [row for prompt in prompts for row in failed_rows(prompt, scope, NOT_APPLICABLE)]
 
 
-def _rows(
-    sample: RankedSample, flips: dict[Key, bool | str], perturbations: Mapping[str, Perturbation]
-) -> list[Row]:
+def _rows(sample: RankedSample, outcomes: Mapping[Key, Outcome], scope: Scope) -> list[Row]:
     """Return a sample's rows; its curves fail together, so that all cover the same samples."""
-    flips_by_curve = [
-        [flips[_key(sample, perturbation, kept)] for kept in of_curve]
-        for perturbation, of_curve in zip(perturbations.values(), sample.kept, strict=True)
+    by_curve = [
+        [outcomes[_key(sample, perturbation, kept)] for kept in of_curve]
+        for perturbation, of_curve in zip(sample.perturbations.values(), sample.kept, strict=True)
     ]
-    failures = [flip for of_curve in flips_by_curve for flip in of_curve if isinstance(flip, str)]
-    count, status = len(sample.perturbable), failures[0] if failures else OK
+    failures = [one for of_curve in by_curve for one in of_curve if isinstance(one, str)]
+    if isinstance(sample.answer, GeneratedAnswer):
+        if failures:
+            return failed_rows(sample.prompt, scope, failures[0], ANSWER_CURVES)
+        return _answer_rows(sample, np.array(by_curve[0]), len(sample.answer.targets))
+    if failures:
+        return failed_rows(sample.prompt, scope, failures[0], sample.perturbations)
+    count = len(sample.perturbable)
     return [
-        _row(sample.prompt, curve, count, None if failures else of_curve, status)
-        for curve, of_curve in zip(perturbations, flips_by_curve, strict=True)
+        _row(sample.prompt, curve, count, OK, flips=flips, auc=_value(curve, count, flips))
+        for curve, flips in zip(sample.perturbations, by_curve, strict=True)
     ]
 
 
-def _row(prompt: Row, curve: str, count: int, flips: list[Any] | None, status: str) -> Row:
-    return {
-        "sample_id": prompt["sample_id"],
-        "curve": curve,
-        "perturbable": count,
-        "flips": flips,
-        "auc": None if flips is None else _value(curve, count, flips),
-        "status": status,
-    }
+def _answer_rows(sample: RankedSample, log_probabilities: np.ndarray, tokens: int) -> list[Row]:
+    """Return the rows of a generated answer; RISE and MAS may not be defined."""
+    values = areas(log_probabilities, mass_left(sample.raw, sample.kept[0]), tokens)
+    rows = [
+        _row(
+            *(sample.prompt, curve, len(sample.perturbable)),
+            ANSWER_NOT_LESS_LIKELY if area is None else OK,
+            auc=area,
+        )
+        for curve, area in values.items()
+    ]
+    rows[0]["log_probabilities"] = log_probabilities.tolist()
+    return rows
 
 
-def _value(curve: str, count: int, flips: list[bool]) -> float:
+def _row(prompt: Row, curve: str, count: int, status: str, **numbers: Any) -> Row:
+    unknown = dict.fromkeys(("flips", "log_probabilities", "auc"))
+    row = {"sample_id": prompt["sample_id"], "curve": curve, "perturbable": count}
+    return row | unknown | numbers | {"status": status}
+
+
+def _value(curve: str, count: int, flips: Sequence[Outcome]) -> float:
     """Return the share of steps that flip, or of tokens replaced at the first; 1 without one."""
     if curve != COUNTERFACTUAL:
-        return flips.count(True) / len(flips)
+        return sum(map(bool, flips)) / len(flips)
     replaced = step_counts(count, len(flips))
     return next((n / count for n, flip in zip(replaced, flips, strict=True) if flip), 1.0)
 
 
-def _flipped(sample: RankedSample, logits: torch.Tensor) -> bool | str:
-    """Return whether logits (V,) give another answer than those of the clean prompt."""
+def _outcome(sample: RankedSample, logits: torch.Tensor) -> Outcome:
+    """Return what logits (A, V) do to the answer: whether it flips, or how probable it is."""
+    if isinstance(sample.answer, GeneratedAnswer):
+        targets = torch.tensor(sample.answer.targets, device=logits.device)
+        of_tokens = logits[: len(targets)].double().log_softmax(dim=-1)
+        total = float(of_tokens.gather(1, targets[:, None]).sum())
+        return total if np.isfinite(total) else NONFINITE_LOGITS
+    logits = logits[0]
     if isinstance(sample.answer, int):
         finite = bool(logits.isfinite().all())
         return int(logits.argmax()) != sample.answer if finite else NONFINITE_LOGITS

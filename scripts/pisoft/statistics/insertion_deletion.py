@@ -6,11 +6,18 @@ from collections.abc import Iterable, Mapping
 from itertools import product
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 
 from pisoft.config.jobs.summaries import SummariseRankingJob
 from pisoft.errors import BenchmarkError
-from pisoft.statistics.metrics import NOT_FLIPPED, RANKING_METRICS, TOKENS_CHANGED
+from pisoft.statistics.metrics import (
+    ANSWER_METRICS,
+    NOT_FLIPPED,
+    RANKING_METRICS,
+    SHARES,
+    TOKENS_CHANGED,
+)
 from pisoft.statistics.reading import REPAIR, Files, Summary
 from pisoft.store.parquet import NOT_APPLICABLE, OK, read_table
 
@@ -18,6 +25,7 @@ METRICS = {  # by curve
     "deletion": "deletion_auc",
     "insertion": "insertion_auc",
     "counterfactual": TOKENS_CHANGED,
+    **{curve: curve for curve in ANSWER_METRICS},
 }
 Settings = SummariseRankingJob
 
@@ -33,21 +41,22 @@ def ranking_samples(paths: Iterable[Path], not_applicable: Mapping[str, str]) ->
     Of counterfactuals there are two metrics: the share of tokens replaced at the first flip, 1
     without one, and whether there is none.
 
-    A dataset that cannot be ranked has one row per model, method and metric, without a sample and
-    with the reason.
+    A dataset without an answer that can flip has one row per model, method and metric of insertion
+    and deletion, without a sample and with the reason.
 
     Raises:
         BenchmarkError: an unreadable file, an unknown curve, a sample that has one twice, or an ok
-            row whose AUC is no share.
+            row whose AUC is none.
     """
-    frames = {path.with_suffix("").parts[-3:]: _cell(path) for path in paths}
-    explained = dict.fromkeys(cell[:2] for cell in frames)
+    frames = [(path.with_suffix("").parts[-3:], _cell(path)) for path in paths]
+    explained = dict.fromkeys(cell[:2] for cell, _ in frames)
     for cell, (dataset, reason) in product(explained, not_applicable.items()):
         without = {"metric": RANKING_METRICS, "status": NOT_APPLICABLE, "reason": reason}
-        frames[*cell, dataset] = pd.DataFrame({"sample_id": None, "value": None, **without})
+        rows = pd.DataFrame({"sample_id": None, "value": None, **without})
+        frames.append(((*cell, dataset), rows))
     return [
         frame.assign(model=model, method=method, dataset=dataset)
-        for (model, method, dataset), frame in frames.items()
+        for (model, method, dataset), frame in frames
     ]
 
 
@@ -55,10 +64,12 @@ def _cell(path: Path) -> pd.DataFrame:
     """Return the rows of one file, checked, but for their cell."""
     rows = read_table(path, "ranking").to_pandas()
     ok = rows["status"] == OK
+    is_share = rows["curve"].map(METRICS).isin(SHARES)
+    in_range = np.where(is_share, rows["auc"].between(0, 1), np.isfinite(rows["auc"]))
     for wrong, problem in (
         (~rows["curve"].isin(list(METRICS)), f"its curve is none of: {', '.join(METRICS)}"),
         (rows.duplicated(["sample_id", "curve"]), "has a curve twice"),
-        (ok & ~rows["auc"].between(0, 1), "is ok, but its AUC is not between 0 and 1"),
+        (ok & ~in_range, "is ok, but its AUC is not finite, or not between 0 and 1"),
     ):
         for sample in rows.loc[wrong, "sample_id"]:
             raise BenchmarkError(f"{path}: sample '{sample}': {problem}; {REPAIR}")

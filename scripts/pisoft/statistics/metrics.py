@@ -11,6 +11,7 @@ CURVE_METRICS = {"pi_soft_ns": "π-Soft-NS ↑", "pi_soft_nc": "π-Soft-NC ↑"}
 AUC_METRICS = ("auc_pi_soft_ns", "auc_pi_soft_nc")
 RANKING_METRICS = ("deletion_auc", "insertion_auc")
 TOKENS_CHANGED, NOT_FLIPPED = "tokens_changed", "not_flipped"  # of counterfactuals
+ANSWER_METRICS = ("answer_deletion", "rise", "mas")  # of generated answers
 EVIDENCE_METRICS = ("top_1_in_evidence", "recovery_at_k", "mass_on_evidence", "evidence_auprc")
 # How far the evidence is recovered that an answer is shown to depend on, and where that stands.
 RECALL, RECALL_BY_CHANCE = "recall_at_10_percent", "recall_by_chance"
@@ -20,7 +21,7 @@ DATAMODEL_METRICS = ("lds_given_count", "lds", "faithfulness_correlation", "infi
 # Means of numbers between 0 and 1, beside :data:`METRICS` also of other summaries.
 SHARES = {
     *(*RANKING_METRICS, *EVIDENCE_METRICS, "evidence_by_chance", "auprc_by_chance", "infidelity"),
-    *(RECALL, RECALL_BY_CHANCE, TOKENS_CHANGED, NOT_FLIPPED),
+    *(RECALL, RECALL_BY_CHANCE, TOKENS_CHANGED, NOT_FLIPPED, *ANSWER_METRICS[1:]),
     *("mean_score", "gini", "label_probability", "attention"),
 }
 DECIMALS = 12  # numbers equal to so many decimals are ties
@@ -91,4 +92,7 @@ METRICS = {
     "auprc_by_chance": Metric("AUPRC by chance", "auprc_by_chance", None),
     TOKENS_CHANGED: Metric("Tokens changed ↓", TOKENS_CHANGED, "lowest"),
     NOT_FLIPPED: Metric("Not flipped", NOT_FLIPPED, None),
+    "answer_deletion": Metric("Log-probability lost ↑", "answer_deletion"),
+    "rise": Metric("RISE ↓", "rise", "lowest"),
+    "mas": Metric("MAS ↓", "mas", "lowest"),
 }

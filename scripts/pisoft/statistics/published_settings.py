@@ -117,6 +117,7 @@ SETTINGS: Mapping[str, Setting] = {
 # Keys that change no number: they set others, save memory, only refuse, or add a metric.
 NO_NUMBER = {
     "evaluation.preset", "integrated_gradients.internal_batch_size", "ranking.counterfactuals",
+    "ranking.answer_deletion",
 }  # fmt: skip
 NO_NUMBER |= {f"{name}.clip_layers" for name in ("grad_ellm", "grad_ellm_original")}
 SECTIONS = ("prompts", "generation", "evaluation", "ranking")

@@ -38,7 +38,7 @@ VARIANCES = {
 }
 NUMERICAL = "numerical"
 # A metric of each kind of samples, undefined wherever another of its kind is.
-COUNTED = ("identity", "lds_given_count", "deletion_auc", "top_1_in_evidence")
+COUNTED = ("identity", "lds_given_count", "deletion_auc", "rise", "top_1_in_evidence")
 NOISE = ("identity", *NOISE_METRICS)
 SAMPLE_METRICS = {
     *(name for metric in METRICS.values() for name in (metric.of, metric.over) if name),

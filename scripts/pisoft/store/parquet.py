@@ -41,6 +41,7 @@ EMPTY_GENERATION = "empty_generation"
 NONFINITE_ATTRIBUTION = "nonfinite_attribution"
 NONFINITE_LOGITS = "nonfinite_logits"
 DEGENERATE_BASELINE = "degenerate_baseline"
+ANSWER_NOT_LESS_LIKELY = "answer_not_less_likely"
 NOT_APPLICABLE = "not_applicable"
 TOO_LONG_FOR_MEMORY = "too_long_for_memory"
 CONSTANT_SCORES = "constant_scores"
@@ -62,6 +63,7 @@ STATUSES = {  # and what each of them means
     NONFINITE_ATTRIBUTION: "a score is not a finite number",
     NONFINITE_LOGITS: "a prediction of the model is not finite",
     DEGENERATE_BASELINE: "removing all perturbable tokens hardly changes the prediction",
+    ANSWER_NOT_LESS_LIKELY: "removing all perturbable tokens does not make the answer less likely",
     NOT_APPLICABLE: "the metric is not defined for this dataset",
     TOO_LONG_FOR_MEMORY: "the sample does not fit into memory, even alone",
     CONSTANT_SCORES: "the scores that a mask keeps have the same sum for every mask, or one that "

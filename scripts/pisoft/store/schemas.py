@@ -295,10 +295,25 @@ FILES: dict[str, File] = {
         "sample and curve",
         (
             _SAMPLE,
-            Column("curve", _TEXT, "`deletion`, `insertion` or `counterfactual`"),
+            Column(
+                "curve",
+                _TEXT,
+                "`deletion`, `insertion` or `counterfactual`; of generated "
+                "answers, `answer_deletion`, `rise` or `mas`",
+            ),
             _PERTURBABLE,
             _optional("flips", _BITS, "by step: whether another label word is preferred"),
-            _optional("auc", _REAL, "mean of the flips; or share of tokens replaced at the first"),
+            _optional(
+                "log_probabilities",
+                pa.list_(_REAL),
+                "of a generated answer by step, from the clean prompt's; null: another curve",
+            ),
+            _optional(
+                "auc",
+                _REAL,
+                "mean of the flips; share of tokens replaced at the first; or "
+                "area under a curve of log-probabilities",
+            ),
             _STATUS,
         ),
     ),
@@ -319,7 +334,7 @@ FILES: dict[str, File] = {
     ),
     "ranking_samples": File(
         "summary/ranking_samples",
-        "cell, sample and metric of insertion, deletion and counterfactuals",
+        "cell, sample and metric of insertion, deletion, counterfactuals and generated answers",
         (
             _MODEL,
             _METHOD,

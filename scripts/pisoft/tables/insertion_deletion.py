@@ -14,7 +14,7 @@ from pisoft.views.view import View
     title="Insertion and deletion",
     by=("model",),
     reads=("statistics", "coverage"),
-    cells="ranking",
+    cells="flipped",
 )
 def table(view: View) -> Table:
     """Build the table of one model."""

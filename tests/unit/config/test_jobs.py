@@ -97,6 +97,7 @@ REACHED = {  # by each key of a run file with another value: the jobs whose sett
     "ranking.operator": ("zero", "ranking published"),
     "ranking.flip_of": ("first_token", "ranking published"),
     "ranking.counterfactuals": ("records", "ranking published"),
+    "ranking.answer_deletion": (True, "ranking published"),
     "ranking.steps": (7, "ranking published"),
     "statistics.resamples": (500, RESAMPLED),
     "statistics.equivalence_margin": (0.1, "uncertainty display"),
@@ -201,12 +202,12 @@ def test_only_random_scores_depend_on_whether_a_sample_has_one_heatmap(raw):
 def test_only_datasets_of_label_words_are_ranked_and_none_if_switched_off(raw):
     config = load(raw)
     reason = "open generation has no label word that could flip"
-    assert ranked_datasets(config) == ("demo-sentiment",)
+    assert ranked_datasets(config) == {"demo-sentiment": True}
     assert made(config, "ranking").not_applicable is None
     assert made(config, "ranking", dataset="demo-why").not_applicable == reason
     assert made(config, "summarise_ranking").not_applicable == {"demo-why": reason}
     without = load(raw, ranking=None)
-    assert ranked_datasets(without) == ()
+    assert ranked_datasets(without) == {}
     with pytest.raises(BenchmarkError, match="ranking: is null"):
         made(without, "ranking")
 

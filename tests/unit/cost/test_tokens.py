@@ -317,11 +317,17 @@ def test_ranking_is_planned_as_it_is_counted(operator, count, source):
     settings = RankingSettings(operator=operator, counterfactuals=source)
     replace = drawn([prompt], "content", 1) if source else None
     evaluator = RankingEvaluator(model, settings, "content", 1, 64, replace)
-    evaluator.evaluate_block([(prompt, {"predicted_label": "Yes"}, scores)])
-    lengths = SampleLengths(
-        len(ids), first=6, perturbable=count, output=1, steps=(0,), evaluated=(0,)
-    )
-    assert ranking_tokens(lengths, settings) == pytest.approx(5 + evaluator.tokens)
+    for steps in [(0,), (0, 3)]:
+        answer = {"output_ids": [7] * 5, "steps": steps, "target_ids": [7] * len(steps)}
+        is_label = len(steps) == 1
+        prompt["label_words"] = ["Yes", "No"] if is_label else []
+        before = evaluator.tokens
+        evaluator.evaluate_block([(prompt, answer | {"predicted_label": "Yes"}, [scores])])
+        lengths = SampleLengths(
+            len(ids), first=6, perturbable=count, output=5, steps=steps, evaluated=steps
+        )
+        read = 5 + evaluator.tokens - before
+        assert ranking_tokens(lengths, settings, is_label) == pytest.approx(read)
 
 
 def test_a_budget_has_limits_and_a_number_has_not():

@@ -73,6 +73,10 @@ def block_of(model, prompts=PROMPTS, attributions=None):
     ]
 
 
+def with_one_step(block):
+    return [(prompt, answer, [scores]) for prompt, answer, scores in block]
+
+
 def evaluate(
     model,
     block,
@@ -86,7 +90,7 @@ def evaluate(
 ):
     settings = RankingSettings(operator=operator, steps=steps, **more)
     evaluator = RankingEvaluator(model, settings, scope, SEED, budget, replace)
-    rows = evaluator.evaluate_block(block)
+    rows = evaluator.evaluate_block(with_one_step(block))
     curves = ("deletion", "insertion", *(("counterfactual",) if replace else ()))
     assert [(row["sample_id"], row["curve"]) for row in rows] == [
         (prompt["sample_id"], curve) for prompt, _, _ in block for curve in curves
@@ -159,11 +163,11 @@ def test_logits_without_tokens_are_those_of_the_shortened_prompt(shape):
     for prompt in PROMPTS[:2]:
         positions = np.flatnonzero(prompt["content_mask"])
         kept = kept_tokens(np.random.default_rng(3).permutation(len(positions)), 6)
-        sample = RankedSample(prompt, "Yes", positions, kept)
+        sample = RankedSample(prompt, "Yes", positions, np.zeros(len(positions)), {}, kept)
         masks = kept.reshape(-1, len(positions))
         inputs = [perturbed_input(model, sample, mask, "remove") for mask in masks]
         result = next_token_logits(model, inputs, ranking._read_prefix(model, inputs[0].prefix))
-        for logits, mask in zip(result, masks, strict=True):
+        for (logits,), mask in zip(result, masks, strict=True):
             present = np.ones(len(prompt["input_ids"]), dtype=bool)
             present[positions] = mask
             ids = torch.tensor([prompt["input_ids"]])[:, present]
@@ -220,8 +224,8 @@ class AnswersByPresence:
         self.model, self.token = model, token
 
     def __call__(self, model, inputs, prefix):
-        logits = torch.zeros(len(inputs), VOCABULARY)
-        for row, item in zip(logits, inputs, strict=True):
+        logits = torch.zeros(len(inputs), 1, VOCABULARY)
+        for (row,), item in zip(logits, inputs, strict=True):
             row[25 if self.token in item.token_ids.tolist() else 61] = 1
         return logits
 
@@ -425,7 +429,7 @@ def test_logits_that_are_not_finite_fail_both_curves_of_their_sample_alone(monke
 def test_every_distinct_input_is_run_once_and_the_clean_prompt_not_at_all():
     model, _ = twins("llama-gqa")
     evaluator = RankingEvaluator(model, RankingSettings(), "content", SEED, 50)
-    evaluator.evaluate_block(block_of(model, PROMPTS[1:3]))
+    evaluator.evaluate_block(with_one_step(block_of(model, PROMPTS[1:3])))
     # 5 tokens: 4 more or less of them in either curve, and none; a single one: none.
     assert evaluator.forwards == 4 + 4 + 1 + 1
     behind = 14 - 3  # the token before the first perturbable one is read again
@@ -447,7 +451,7 @@ def test_what_does_not_fit_alone_is_tried_once_and_the_lowered_budget_stays(monk
 
     monkeypatch.setattr(ranking, "next_token_logits", short_of_memory)
     evaluator = RankingEvaluator(model, RankingSettings(), "content", SEED, 100)
-    block = block_of(model)
+    block = with_one_step(block_of(model))
     rows = evaluator.evaluate_block(block)
     assert [row["sample_id"] for row in rows if row["status"] != "ok"] == ["long"] * 2
     assert refused.count(1) <= 2, "its other inputs are not tried"
@@ -514,6 +518,7 @@ def test_the_file_holds_every_sample_and_says_what_it_cost(job):
     assert facts["peak_memory_mb"] > 50
     assert facts["settings"]["ranking"] == {
         "operator": "remove",
+        "answer_deletion": False,
         "counterfactuals": None,
         "steps": 20,
         "flip_of": "label_word",

@@ -23,7 +23,7 @@ def cell_rows(shift, failed=()):
     for number, curve in itertools.product(range(3), ("deletion", "insertion")):
         flips = [(number + shift + step + (curve == "deletion")) % 3 == 0 for step in range(4)]
         row = {"sample_id": f"s{number}", "curve": curve, "perturbable": 9, "status": "ok"}
-        row |= {"flips": flips, "auc": sum(flips) / 4}
+        row |= {"flips": flips, "log_probabilities": None, "auc": sum(flips) / 4}
         bad = {"flips": None, "auc": None, "status": "nonfinite_attribution"}
         rows.append(row | (bad if number in failed else {}))
     return rows
@@ -87,13 +87,29 @@ def test_a_counterfactual_has_the_share_of_changed_tokens_and_whether_it_never_f
     assert set(samples["status"][samples["sample_id"] == "s2"]) == {"nonfinite_attribution"}
 
 
+def test_a_generated_answer_has_its_areas_beside_what_is_not_applicable(tmp_path):
+    template = cell_rows(0)[0] | {"flips": None, "log_probabilities": [-1.0, -3.5]}
+    areas = {"answer_deletion": -2.5, "rise": 0.25, "mas": 0.75}
+    path = tmp_path / "llama" / "mine" / "wikibio.parquet"
+    write_rows(path, "ranking", [template | {"curve": c, "auc": a} for c, a in areas.items()], {})
+    samples = samples_of([path], NOT_APPLICABLE)
+    assert {row["metric"]: row["value"] for row in samples if row["status"] == "ok"} == areas
+    others = {row["metric"]: row["reason"] for row in samples if row["status"] != "ok"}
+    assert others == dict.fromkeys(("deletion_auc", "insertion_auc"), "no label words")
+
+
+RANGE = "is ok, but its AUC is not finite, or not between 0 and 1"
+
+
 @pytest.mark.parametrize(
     ("changes", "problem"),
     [
-        ({"curve": "other"}, "its curve is none of: deletion, insertion, counterfactual"),
+        ({"curve": "other"}, "its curve is none of: deletion, insertion, .*, rise, mas"),
         ({"curve": "insertion"}, "has a curve twice"),
-        ({"auc": 1.5}, "is ok, but its AUC is not between 0 and 1"),
-        ({"auc": None}, "is ok, but its AUC is not between 0 and 1"),
+        ({"auc": 1.5}, RANGE),
+        ({"auc": None}, RANGE),
+        ({"curve": "mas", "auc": -0.1}, RANGE),
+        ({"curve": "answer_deletion", "auc": None}, RANGE),
     ],
 )
 def test_a_row_that_cannot_be_is_an_error(tmp_path, changes, problem):

@@ -149,19 +149,25 @@ class InspectJob(JobSettings, of="run_file.evaluation"):
     token_budget: TokenBudget
 
 
+def _obstacle(config: Config, dataset: str) -> str | None:
+    return None if dataset in ranked_datasets(config) else config.datasets[dataset].ranking_obstacle
+
+
 class RankingJob(CellSettings):
     """Settings of `evaluate_ranking`."""
 
-    # Why the dataset cannot be ranked; None: it can.
-    not_applicable: Annotated[str | None, At("datasets.{dataset}.ranking_obstacle")]
+    # Why nothing is computed of the dataset; None: something is.
+    not_applicable: Annotated[str | None, At(_obstacle)]
     ranking: Annotated[RankingSettings, At("run_file.ranking")]
     # What proposes the replacements of counterfactuals; None: no model does.
     masked_model: Annotated[LoadedModel | None, At(replacing_model)] = None
     scope: ScopeOfRun
 
 
-def ranked_datasets(config: Config) -> tuple[str, ...]:
-    """Return the datasets that insertion and deletion are computed on; none if switched off."""
-    if config.run_file.ranking is None:
-        return ()
-    return tuple(name for name, entry in config.datasets.items() if not entry.ranking_obstacle)
+def ranked_datasets(config: Config) -> dict[str, bool]:
+    """Return the datasets that tokens are deleted on, and whether their answer is a label word."""
+    settings = config.run_file.ranking
+    if settings is None:
+        return {}
+    has_label = {name: not entry.ranking_obstacle for name, entry in config.datasets.items()}
+    return {name: label for name, label in has_label.items() if label or settings.answer_deletion}

@@ -1,0 +1,21 @@
+"""The table of answer deletion: how far the log-probability of a generated answer falls."""
+
+from __future__ import annotations
+
+from pisoft.statistics.metrics import ANSWER_METRICS
+from pisoft.tables import notes
+from pisoft.tables.layout import Table
+from pisoft.tables.ranking import ranking
+from pisoft.views.registry import display
+from pisoft.views.view import View
+
+
+@display(
+    title="How far does deletion lower the probability of the answer?",
+    by=("model",),
+    reads=("statistics", "coverage"),
+    cells="generated",
+)
+def table(view: View) -> Table:
+    """Build the table of one model."""
+    return ranking(view, ANSWER_METRICS, "rise", [notes.of_table("answer_deletion")])
