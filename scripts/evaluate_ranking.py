@@ -48,7 +48,7 @@ def evaluate(
     model = load_model(*located(settings.model, arguments.model), arguments.gpus)
     budget = token_budget(settings.token_budget, model.device)
     files = [path for pattern in arguments.replacements for path in expanded(pattern)]
-    replace = replacements_of(settings, files, model, budget)
+    replace, facts = replacements_of(settings, files, model, budget)
     evaluator = RankingEvaluator(
         model, settings.ranking, settings.scope, settings.seed, budget, replace
     )
@@ -60,7 +60,7 @@ def evaluate(
             where = f"{arguments.prompts}: sample {prompt['sample_id']}"
             model.check_ids(prompt["input_ids"] + prompt["label_token_ids"], where)
         rows += evaluator.evaluate_block(block)
-    return rows, evaluation_facts(model, evaluator)
+    return rows, facts | evaluation_facts(model, evaluator)
 
 
 def parser() -> argparse.ArgumentParser:

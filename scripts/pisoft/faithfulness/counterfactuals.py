@@ -39,8 +39,8 @@ PROPOSALS = 10  # of the masked model for a token, as ReAGent has them
 
 def replacements_of(
     settings: RankingJob, files: Sequence[Path], model: LanguageModel, token_budget: int
-) -> Replace | None:
-    """Return what gives the replacements of a job; None: it has no counterfactuals.
+) -> tuple[Replace | None, dict[str, Any]]:
+    """Return what gives the replacements of a job, None without any, and provenance of it.
 
     Args:
         files: of the masked model, see :func:`located`; or prompts of all parts of the dataset.
@@ -51,11 +51,12 @@ def replacements_of(
     """
     if settings.ranking.counterfactuals == "records":
         prompts = (row for path in files for row in read_prompts(path))
-        return drawn(prompts, settings.scope, settings.seed)
+        return drawn(prompts, settings.scope, settings.seed), {}
     if settings.masked_model is None:
-        return None
+        return None, {}
     masked = load_masked_model(*located(settings.masked_model, files), model.device)
-    return proposed(masked, model.tokenizer, settings.seed, token_budget)
+    facts = {"masked_model_commit": masked.commit}
+    return proposed(masked, model.tokenizer, settings.seed, token_budget), facts
 
 
 def proposed(masked: MaskedLanguageModel, tokenizer: Any, seed: int, token_budget: int) -> Replace:

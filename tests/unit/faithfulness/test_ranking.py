@@ -18,7 +18,7 @@ from helpers.tiny_tokenizers import numbered_tokenizer
 from pisoft.config.evaluation import RankingSettings
 from pisoft.config.jobs.cells import RankingJob
 from pisoft.errors import BenchmarkError
-from pisoft.faithfulness import ranking
+from pisoft.faithfulness import counterfactuals, ranking
 from pisoft.faithfulness.counterfactuals import drawn, proposed
 from pisoft.faithfulness.ranking import (
     RankedSample,
@@ -493,6 +493,7 @@ def job(tmp_path):
     """Files of a job, and its command line."""
     model, plain = twins("llama-gqa", torch.float32)
     plain.save_pretrained(tmp_path / "model")
+    numbered_tokenizer(VOCABULARY).save_pretrained(tmp_path / "model")
     kinds = ("prompts", "generations", "attributions")
     for kind, rows in zip(kinds, zip(*block_of(model), strict=True), strict=True):
         write_rows(tmp_path / f"{kind}.parquet", kind, rows, {})
@@ -547,6 +548,19 @@ def test_counterfactuals_read_the_prompts_of_all_parts(job, tmp_path):
     model, _ = twins("llama-gqa", torch.float32)
     rows = {(row["sample_id"], row["curve"]): row for row in read_rows(job.output, "ranking")}
     assert rows == evaluate(model, block_of(model), replace=replacing("records"))
+
+
+def test_the_file_says_which_masked_model_proposed_the_replacements(job, monkeypatch):
+    masked = numbered(VOCABULARY)
+    monkeypatch.setattr(counterfactuals, "located", lambda *_: ())
+    monkeypatch.setattr(counterfactuals, "load_masked_model", lambda *_: masked)
+    settings = RankingSettings(counterfactuals="masked_model")
+    changes = {"ranking": settings, "masked_model": local_model()}
+    job.settings = SETTINGS.model_copy(update=changes).to_json()
+    evaluate_ranking.main(job)
+    facts = read_provenance(job.output)
+    assert facts["masked_model_commit"] == masked.commit
+    assert {row["curve"] for row in read_rows(job.output, "ranking")} >= {"counterfactual"}
 
 
 def test_a_token_outside_the_vocabulary_is_named(job):
