@@ -124,40 +124,23 @@ class PerturbedInput:
         return not self.prefix and self.ends[0] < 0
 
 
+@dataclass
 class RankingEvaluator:
-    """Runs insertion, deletion and counterfactuals over blocks of samples.
+    """Runs insertion, deletion and counterfactuals over blocks of samples."""
 
-    Args:
-        seed: of the order of tokens with equal scores.
-        token_budget: tokens per forward batch, to begin with.
-        replace: gives the replacements of counterfactuals; None: there are none.
+    model: LanguageModel
+    settings: RankingSettings
+    scope: Scope
+    seed: int  # of the order of tokens with equal scores
+    token_budget: int  # in force; it is lowered for good if memory does not suffice
+    replace: Replace | None = None  # gives the replacements of counterfactuals, if there are any
+    forwards: int = 0  # perturbed inputs run so far; one that several steps share is run once
+    tokens: int = 0  # of these, without padding and without the prefixes, which inputs share
 
-    Attributes:
-        token_budget: the one in force; it is lowered for good if memory does not suffice.
-        forwards: perturbed inputs run so far; one that several steps share is run once.
-        tokens: tokens of these, without padding and without the prefixes, which inputs share.
-    """
-
-    def __init__(
-        self,
-        model: LanguageModel,
-        settings: RankingSettings,
-        scope: Scope,
-        seed: int,
-        token_budget: int,
-        replace: Replace | None = None,
-    ) -> None:
-        self._model = model
-        self._settings = settings
-        self._scope = scope
-        self._seed = seed
-        self._replace = replace
-        self._perturbations: dict[str, Perturbation] = dict.fromkeys(CURVES, settings.operator)
-        if replace is not None:
+    def __post_init__(self) -> None:
+        self._perturbations: dict[str, Perturbation] = dict.fromkeys(CURVES, self.settings.operator)
+        if self.replace is not None:
             self._perturbations[COUNTERFACTUAL] = "replace"
-        self.token_budget = token_budget
-        self.forwards = 0
-        self.tokens = 0
 
     def evaluate_block(self, block: Sequence[tuple[Row, Row, Sequence[Row]]]) -> list[Row]:
         """Return `ranking` rows of a block of samples, in their order and that of the curves.
@@ -169,17 +152,17 @@ class RankingEvaluator:
         rows = []
         for (prompt, _, _), sample in zip(block, ranked, strict=True):
             if isinstance(sample, RankedSample):
-                rows += _rows(sample, outcomes, self._scope)
+                rows += _rows(sample, outcomes, self.scope)
             else:
                 curves = self._perturbations if prompt["label_words"] else ANSWER_CURVES
-                rows += failed_rows(prompt, self._scope, sample, curves)
+                rows += failed_rows(prompt, self.scope, sample, curves)
         return rows
 
     def _ranked(
         self, prompt: Row, generation: Row, attributions: Sequence[Row]
     ) -> RankedSample | str:
         """Return what the steps keep of a sample, or the status of a sample that failed."""
-        perturbable = perturbable_positions(prompt, self._scope)
+        perturbable = perturbable_positions(prompt, self.scope)
         for attribution in attributions:
             if attribution["status"] != OK:
                 return attribution["status"]
@@ -189,20 +172,20 @@ class RankingEvaluator:
         raw = np.sum(np.asarray(scores, dtype=np.float64), axis=0)[perturbable]
         if not np.isfinite(raw).all():
             return NONFINITE_ATTRIBUTION
-        places = token_places(raw, self._seed, prompt["sample_id"])
-        kept = kept_tokens(places, self._settings.steps)
+        places = token_places(raw, self.seed, prompt["sample_id"])
+        kept = kept_tokens(places, self.settings.steps)
         if not prompt["label_words"]:
-            perturbations = {PLAIN: self._settings.operator}
+            perturbations = {PLAIN: self.settings.operator}
             clean = np.ones((1, 1, len(raw)), dtype=bool)
             kept = np.concatenate([clean, kept[:1]], axis=1)
             answer = GeneratedAnswer.of(generation)
             return RankedSample(prompt, answer, perturbable, raw, perturbations, kept)
-        answer = generation[_ANSWERS[self._settings.flip_of]]
+        answer = generation[_ANSWERS[self.settings.flip_of]]
         sample = RankedSample(prompt, answer, perturbable, raw, self._perturbations, kept)
-        if self._replace is None:
+        if self.replace is None:
             return sample
         kept = np.concatenate([kept, kept[:1]])  # a counterfactual keeps what deletion keeps
-        return replace(sample, kept=kept, replacements=self._replace(prompt, perturbable))
+        return replace(sample, kept=kept, replacements=self.replace(prompt, perturbable))
 
     def _outcomes(self, samples: Iterable[RankedSample]) -> dict[Key, Outcome]:
         """Return what each input does to the answer, or the status of one that failed."""
@@ -230,13 +213,13 @@ class RankingEvaluator:
             )
             for kept in of_curve
         }
-        return [perturbed_input(self._model, *item) for item in distinct.values()]
+        return [perturbed_input(self.model, *item) for item in distinct.values()]
 
     def _run(
         self, prefix_ids: tuple[int, ...], inputs: Sequence[PerturbedInput]
     ) -> dict[Key, Outcome]:
         """Run the inputs behind one prefix; the evaluator keeps the token budget that fitted."""
-        read_prefix = cache(partial(_read_prefix, self._model, prefix_ids))
+        read_prefix = cache(partial(_read_prefix, self.model, prefix_ids))
         given_up: set[str] = set()  # sample ids
 
         def work(batch: Sequence[PerturbedInput], token_budget: int) -> dict[Key, Outcome]:
@@ -244,7 +227,7 @@ class RankingEvaluator:
             fitting = [perturbed for perturbed in batch if perturbed.key[0] not in given_up]
             outcomes: dict[Key, Outcome] = {item.key: TOO_LONG_FOR_MEMORY for item in batch}
             if fitting:
-                logits = next_token_logits(self._model, fitting, read_prefix())
+                logits = next_token_logits(self.model, fitting, read_prefix())
                 for perturbed, of_input in zip(fitting, logits, strict=True):
                     outcomes[perturbed.key] = _outcome(perturbed.sample, of_input)
             return outcomes
@@ -252,7 +235,7 @@ class RankingEvaluator:
         def give_up(perturbed: PerturbedInput) -> dict[Key, Outcome]:
             sample_id, *_ = perturbed.key
             given_up.add(sample_id)
-            name = f"ranking, model '{self._model.name}': sample {sample_id}"
+            name = f"ranking, model '{self.model.name}': sample {sample_id}"
             warn_too_long(name, len(prefix_ids) + _length(perturbed))
             return {perturbed.key: TOO_LONG_FOR_MEMORY}
 
@@ -265,7 +248,7 @@ class RankingEvaluator:
             self.token_budget,
             work,
             give_up,
-            lambda length: self._model.arithmetic(len(prefix_ids) + length),
+            lambda length: self.model.arithmetic(len(prefix_ids) + length),
         ):
             outcomes |= of_batch
         return outcomes
