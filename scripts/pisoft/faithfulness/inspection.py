@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -122,26 +123,22 @@ class Inspector:
         return OK, {key: _means(numbers) for key, numbers in of_row.items()}
 
 
+@dataclass
 class _Reader:
-    """Reads a step's clean input when it is first needed, and perturbed ones.
+    """Reads a step's clean input when it is first needed, and perturbed ones."""
 
-    Args:
-        labels: tokens that begin a label word; none for open generation.
-        ids: tokens of the clean input, (T,).
-        fixed: whether attention is held; then there is none to read.
-    """
+    model: LanguageModel
+    labels: Sequence[int]  # tokens that begin a label word; none for open generation
+    ids: Sequence[int]  # of the clean input, (T,)
+    fixed: bool  # whether attention is held; then there is none to read
+    forwards: int = 0
 
-    def __init__(
-        self, model: LanguageModel, labels: Sequence[int], ids: Sequence[int], fixed: bool
-    ) -> None:
-        self._model = model
-        self._labels = list(labels)
-        self._embeddings = model.embed(torch.tensor(ids, device=model.device))  # (T, d)
+    def __post_init__(self) -> None:
+        self._embeddings = self.model.embed(torch.tensor(self.ids, device=self.model.device))
         self._recorder = None
-        if fixed:
-            self._recorder = AttentionRecorder(layers=range(model.layers), by_maps=True)
+        if self.fixed:
+            self._recorder = AttentionRecorder(layers=range(self.model.layers), by_maps=True)
         self._clean: tuple[np.ndarray, np.ndarray] | None = None
-        self.forwards = 0
 
     def read(self, ablate: Ablator, positions: np.ndarray, kept: np.ndarray) -> np.ndarray:
         """Return the measures of masks (n, m, 1), (n, 7), in the order of `READ` and `CLEAN`.
@@ -151,7 +148,7 @@ class _Reader:
         if self._clean is None:
             self._clean = self._predict(self._embeddings[None], None, self._recorder)
         (clean,), (clean_attention,) = self._clean
-        columns = torch.from_numpy(positions).to(self._model.device)
+        columns = torch.from_numpy(positions).to(self.model.device)
         inputs, seen = ablate(self._embeddings, columns, torch.from_numpy(kept))
         replay = None
         if self._recorder is not None:
@@ -180,7 +177,7 @@ class _Reader:
             seen: which keys are not hidden, (B, T); None: all.
             routing: records or replays attention; None: it is free, and is read.
         """
-        model, (batch, length) = self._model, embeddings.shape[:2]
+        model, (batch, length) = self.model, embeddings.shape[:2]
         options: dict[str, Any] = {}
         if seen is not None:
             places = torch.arange(length, device=model.device)[None]
@@ -205,7 +202,7 @@ class _Reader:
         unknown = torch.full_like(entropy, torch.nan)
         numbers = (
             entropy,
-            probabilities[:, self._labels].sum(dim=-1) if self._labels else unknown,
+            probabilities[:, list(self.labels)].sum(dim=-1) if self.labels else unknown,
             norms[0].double() if norms else unknown,
         )
         looked = torch.full((batch, length), torch.nan)
