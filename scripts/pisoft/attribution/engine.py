@@ -118,7 +118,6 @@ def explained_sample(
 def _usable_samples(
     method: AttributionMethod, model: LanguageModel, pairs: Sequence[tuple[Row, Row]]
 ) -> list[ExplainedSample]:
-    """Return the samples that have something to explain."""
     samples = (explained_sample(method, model, *pair) for pair in pairs)
     return [sample for sample in samples if sample is not None]
 
@@ -174,7 +173,6 @@ def _attribute_alone(
 def _attribute_batch(
     method: AttributionMethod, model: LanguageModel, samples: Sequence[ExplainedSample]
 ) -> dict[str, list[Row]]:
-    """Return the rows of every sample of one batch, by sample id."""
     synchronise(model.device)
     begin = perf_counter()
     scores = [s.detach() for s in method.attribute(model, Batch(samples, model.device))]

@@ -185,7 +185,6 @@ def scores_hash(rows: Collection[Row]) -> str:
 
 
 def _keys(table: pa.Table) -> list[tuple[str, int]]:
-    """Return sample and step of every row."""
     return list(zip(table["sample_id"].to_pylist(), table["step"].to_pylist(), strict=True))
 
 

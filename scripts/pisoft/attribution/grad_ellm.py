@@ -88,7 +88,6 @@ class GradEllm(AttributionMethod):
         self._layers(model)
 
     def _layers(self, model: LanguageModel) -> range:
-        """Return the indices of the layers that are summed."""
         count = self.options.layers
         if count is not None and self.options.clip_layers:
             count = min(count, model.layers)

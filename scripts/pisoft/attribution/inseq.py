@@ -337,5 +337,4 @@ def _seeded(generator: np.random.Generator, device: torch.device) -> Iterator[No
 
 
 def _summary(error: Exception) -> str:
-    """Return an exception's class and the first line of its message."""
     return f"{type(error).__name__}: {first_line(error)}"

@@ -111,6 +111,5 @@ class GradEllmAttribution(InternalsAttributionRegistry):
 
 
 def _grad_ellm(options: Mapping[str, Any]) -> AttributionMethod:
-    """Return the method with its options checked."""
     method = load_method("grad_ellm")
     return method(validate(method.Options, dict(options), "inseq: grad_ellm"), Context(seed=0))

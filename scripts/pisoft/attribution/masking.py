@@ -104,7 +104,6 @@ class MaskingMethod(ScopedMethod):
         return [torch.from_numpy(one if self.options.signed else np.abs(one)) for one in scores]
 
     def _scores(self, model: LanguageModel, sample: ExplainedSample) -> np.ndarray:
-        """Return the signed scores of one sample, (S, prompt tokens)."""
         scores = np.zeros((len(sample.steps), len(sample.prompt_ids)))
         positions = sample.in_scope
         if positions:

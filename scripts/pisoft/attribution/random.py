@@ -42,7 +42,6 @@ class Random(AttributionMethod):
         ]
 
     def _draw(self, sample: ExplainedSample, step: int) -> np.ndarray:
-        """Return the scores of a step, (prompt tokens,)."""
         key = (sample.sample_id, *((step,) if self.context.step_scores == "own" else ()))
         generator = keyed_generator(self.context.seed, "random", *key)
         return generator.random(len(sample.prompt_ids))

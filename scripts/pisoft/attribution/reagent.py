@@ -130,7 +130,6 @@ class Reagent(ScopedMethod):
     def _new_probes(
         self, model: LanguageModel, batch: Batch, read_prefix: ReadPrefix
     ) -> dict[tuple[str, int], list[_Probe]]:
-        """Return the probes of every (sample_id, step) of a batch."""
         from pisoft.models.masked import replacements
 
         assert self.context.masked is not None

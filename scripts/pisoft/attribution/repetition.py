@@ -59,7 +59,6 @@ def compare_with_float32(
 def _explained_steps(
     method: AttributionMethod, model: LanguageModel, pairs: Sequence[tuple[Row, Row]]
 ) -> Iterator[ExplainedSample]:
-    """Yield a sample for every step that is explained."""
     for pair in pairs:
         sample = explained_sample(method, model, *pair)
         yield from sample.apart() if sample else ()

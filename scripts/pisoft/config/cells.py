@@ -59,7 +59,6 @@ def unmarked(wildcards: dict[str, str]) -> dict[str, str]:
 
 @cache
 def _expression(pattern: str) -> re.Pattern[str]:
-    """Return what the end of a path of this pattern matches."""
     literal = re.escape(pattern).replace(r"\{", "{").replace(r"\}", "}")
     values = {key: rf"(?P<{key}>[^/{MARK}]+)" for key in Cell._fields}
     values |= {key: rf"(?P<{key}>(?:{MARK}[^/]+)?)" for key in MARKED}

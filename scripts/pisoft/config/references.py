@@ -48,7 +48,6 @@ def check_restrictions(config: Config, available: Mapping[str, Iterable[str]], o
 
 
 def _check_backward(config: Config, model: str, where: str) -> None:
-    """Check that no method modifies the backward pass of quantised weights."""
     quantization, names = config.models[model].quantization, config.methods_of(model)
     modifying = [name for name in names if config.methods[name].modifies_backward]
     if quantization != "none" and modifying:

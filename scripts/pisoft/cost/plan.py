@@ -319,7 +319,6 @@ class _Model:
         return sum(map(is_one, range(first, first + blocks)))
 
     def _inspected(self, lengths: Lengths) -> float:
-        """Return the tokens of a look at inputs whose tokens are ablated at random."""
         operators = self._config.run_file.operators
         assert operators is not None
         grid = len(self._config.run_file.evaluation.pi_grid)

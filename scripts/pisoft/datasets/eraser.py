@@ -87,7 +87,6 @@ def _sentences(path: Path, where: str) -> list[list[str]]:
 
 
 def _texts(sentences: list[list[str]], ranges: list[tuple[int, int]], where: str) -> Row:
-    """Return document and passage as texts, and the evidence in both."""
     tokens = list(chain.from_iterable(sentences))
     for start, end in ranges:
         if not start < end <= len(tokens):

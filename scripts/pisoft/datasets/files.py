@@ -137,7 +137,6 @@ def _rows(path: str) -> Iterator[Row]:
 
 
 def _parquet(path: str, read: str) -> Any:
-    """Apply one of pyarrow's readers to the file."""
     import pyarrow.parquet as parquet
     from pyarrow import ArrowException
 

@@ -208,7 +208,6 @@ def _has_token() -> bool:
 
 
 def _causes(error: BaseException | None) -> Iterator[BaseException]:
-    """Iterate over an error and everything that led to it."""
     seen: set[int] = set()
     while error is not None and id(error) not in seen:
         seen.add(id(error))

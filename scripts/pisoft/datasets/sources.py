@@ -163,7 +163,6 @@ def _from_file(path: str, source: FileDataset) -> Source:
 
 
 def _made(source: EmbeddedDataset, count: int) -> Source:
-    """Make the first records of an embedded dataset, with their evidence."""
     generated = make_records(source.task, count, source.seed, source.haystack)
     names = ("record_id", "label", "answer")  # besides the text fields
     records = [record["fields"] | {name: record[name] for name in names} for record in generated]
@@ -278,7 +277,6 @@ def _text(value: Any, where: str) -> str:
 
 
 def _shortened(text: str, field: TextField) -> str:
-    """Return what is kept of a column's text."""
     stripped = text.strip()
     if field.first_sentences is None:
         return stripped

@@ -85,7 +85,6 @@ def permuted_rows(
 
 
 def _scores(control: Control, evidence: np.ndarray, key: tuple[object, ...]) -> np.ndarray:
-    """Return the raw scores of the perturbable tokens, (m,)."""
     if control.scores == "oracle":
         noise = keyed_generator(*key).standard_normal(evidence.size)
         return evidence + control.noise * noise

@@ -214,7 +214,6 @@ class _Reader:
 def _masks(
     settings: InspectJob, sample_id: str, step: int, tokens: int
 ) -> dict[tuple[int, int], np.ndarray]:
-    """Return masks (m, 1) by place of π and number."""
     uniforms = IndependentUniforms(settings.seed, sample_id, step, (tokens, 1))
     return {
         (place, draw): uniforms.kept(place, draw, np.full(tokens, pi))
@@ -224,7 +223,6 @@ def _masks(
 
 
 def _last_norm(output: Any) -> torch.Tensor:
-    """Return the Euclidean norm of a layer's output at the last position, (B,)."""
     states = output[0] if isinstance(output, tuple) else output
     norms: torch.Tensor = states[:, -1].float().norm(dim=-1)
     return norms

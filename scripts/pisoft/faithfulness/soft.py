@@ -77,7 +77,6 @@ class StepEvaluation:
         )
 
     def _forget(self) -> None:
-        """Discard all measures."""
         self.h0 = np.nan
         self._identity = np.nan
         row_count = 1 + len(self.grid)

@@ -78,7 +78,6 @@ def classify(
 
 
 def _classified(prompt: Row, logits: torch.Tensor) -> Row:
-    """Return the row of a prompt with next-token logits (V,)."""
     if not bool(logits.isfinite().all()):
         return empty_row(prompt, NONFINITE_LOGITS)
     candidates = prompt["label_token_ids"]

@@ -104,7 +104,6 @@ def layer_output(
 
 
 def _tail_modules(layer: torch.nn.Module) -> list[torch.nn.Module]:
-    """Return the modules that :func:`layer_output` runs."""
     return [layer.get_submodule(name) for name in TAIL]
 
 

@@ -194,7 +194,6 @@ def _layer_calls(model: LanguageModel) -> list[ModuleCall]:
 
 @contextmanager
 def _biases_of(block: torch.nn.Module) -> Iterator[list[torch.nn.Parameter]]:
-    """Let a layer's biases have gradients for a while."""
     biases = [value for name, value in block.named_parameters() if name.endswith("bias")]
     for bias in biases:
         bias.requires_grad_(True)

@@ -69,7 +69,6 @@ def float32_head(head: torch.nn.Module | None) -> None:
 
 
 def _linear(head: torch.nn.Linear, inputs: torch.Tensor) -> torch.Tensor:
-    """Return a linear layer's output, float32 or better."""
     if head.weight.dtype in HALF and inputs.dtype == head.weight.dtype:
         return _LinearInSingle.apply(inputs, head.weight, head.bias)
     return torch.nn.Linear.forward(head, inputs)
@@ -163,6 +162,5 @@ def _widen(stack: ExitStack, part: torch.nn.Module) -> None:
 
 
 def _set(stack: ExitStack, owner: object, name: str, value: object) -> None:
-    """Set an attribute until the stack is left."""
     stack.callback(setattr, owner, name, getattr(owner, name))
     setattr(owner, name, value)

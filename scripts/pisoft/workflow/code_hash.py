@@ -70,7 +70,6 @@ def _with_imports(modules: Iterable[str]) -> set[str]:
 
 @cache
 def _imported_modules(script: Path) -> set[str]:
-    """Return the package's modules that a script imports."""
     names = set()
     for node in ast.walk(ast.parse(script.read_bytes())):
         match node:

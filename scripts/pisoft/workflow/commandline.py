@@ -97,7 +97,6 @@ def summary_module(name: str) -> Any:
 
 
 def _pair(text: str) -> tuple[str, str]:
-    """Read `KEY=VALUE`."""
     key, equals, value = text.partition("=")
     if not equals:
         raise argparse.ArgumentTypeError(f"'{text}' is not of the form KEY=VALUE")
@@ -105,15 +104,11 @@ def _pair(text: str) -> tuple[str, str]:
 
 
 class _Mapping(argparse.Action):
-    """Collects pairs as a mapping."""
-
     def __call__(self, parser: Any, namespace: Any, values: Any, option: Any = None) -> None:
         setattr(namespace, self.dest, dict(values))
 
 
 class _Grouped(argparse.Action):
-    """Collects pairs of kind and file as lists of files by kind."""
-
     def __call__(self, parser: Any, namespace: Any, values: Any, option: Any = None) -> None:
         grouped: dict[str, list[Path]] = {}
         for key, value in values:
