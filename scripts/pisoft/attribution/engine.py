@@ -135,9 +135,7 @@ def _attribute_samples(
         method.context = replace(method.context, token_budget=token_budget)
         return _attribute_batch(method, model, batch)
 
-    def give_up(sample: ExplainedSample) -> dict[str, list[Row]]:
-        return _attribute_alone(method, model, sample)
-
+    give_up = partial(_attribute_alone, method, model)
     budget = method.context.token_budget
     parts = [part for sample in samples for part in sample.apart(model.arithmetic)]
     rows: dict[str, list[Row]] = defaultdict(list)
