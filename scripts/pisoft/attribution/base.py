@@ -69,22 +69,16 @@ class PerturbationOptions(BaselineOptions):
 
 @dataclass(frozen=True)
 class Context:
-    """What a method may depend on besides the model and the batch.
+    """What a method may depend on besides the model and the batch."""
 
-    * ``seed``: of keyed random numbers; see :mod:`pisoft.seeds`.
-    * ``token_budget``: tokens per forward batch, for methods that make their own forwards.
-      Results must not depend on it beyond rounding. The engine replaces a method's context by one
-      with a lower budget when memory does not suffice, so it is to be read where it is used.
-    * ``step_scores``: whether a step is evaluated by its own scores or by the mean of all steps'.
-    * ``masked``: the masked language model, for methods with ``needs_masked_model``.
-    * ``scope``: which prompt tokens are evaluated; a :class:`ScopedMethod` scores only these.
-    """
-
-    seed: int
+    seed: int  # of keyed random numbers; see :mod:`pisoft.seeds`
+    # Tokens per forward batch, for methods that make their own forwards. Results must not depend on
+    # it beyond rounding. The engine replaces a method's context by one with a lower budget when
+    # memory does not suffice, so it is to be read where it is used.
     token_budget: int = 1024
-    masked: MaskedLanguageModel | None = None
-    step_scores: ScoresOf = "own"
-    scope: Scope = "all"
+    masked: MaskedLanguageModel | None = None  # for methods with `needs_masked_model`
+    step_scores: ScoresOf = "own"  # a step is evaluated by its own scores, or by all steps' mean
+    scope: Scope = "all"  # prompt tokens that are evaluated; a ScopedMethod scores only these
 
     def sequences(self, length: int) -> int:
         """Return how many sequences of a length one forward may hold, at least one."""
@@ -95,41 +89,25 @@ class AttributionMethod(ABC):
     """One attribution method.
 
     A subclass lives alone in a file of this folder; the file's name is the method's name, and
-    nothing else lists it. Class attributes:
-
-    * ``label``: name in tables and figures.
-    * ``family``: what kind of method it is.
-    * ``reference``: citation, one line.
-    * ``non_negative``: whether raw scores are never below zero.
-    * ``seeded``: whether raw scores depend on the seed, unless options change this.
-    * ``has_target``: whether raw scores depend on the token that is explained.
-    * ``explains_spans``: whether raw scores can be those of all explained tokens together.
-    * ``needs_model``: whether it runs the model; without, its jobs load no weights and hold no GPU.
-    * ``needs_attention``: whether it looks into the attention of decoder layers.
-    * ``needs_masked_model``: whether the run's masked language model is to be loaded for it.
-    * ``scoped``: whether raw scores depend on the scope; set by :class:`ScopedMethod`.
-    * ``modifies_backward``: whether it changes the backward pass, which is not done with quantised
-      weights.
-    * ``iterative``: whether it stops by a rule that may not be met; samples and steps where it
-      was not are added to ``unconverged``.
-    * ``Options``: a subclass of :class:`MethodOptions` with options and their defaults.
+    nothing else lists it.
     """
 
-    label: ClassVar[str]
-    family: ClassVar[Family]
-    reference: ClassVar[str]
-    non_negative: ClassVar[bool] = True
-    seeded: ClassVar[bool] = False
-    has_target: ClassVar[bool] = True
-    explains_spans: ClassVar[bool] = False
-    needs_model: ClassVar[bool] = True
-    needs_attention: ClassVar[bool] = False
-    needs_masked_model: ClassVar[bool] = False
-    scoped: ClassVar[bool] = False
-    modifies_backward: ClassVar[bool] = False
+    label: ClassVar[str]  # name in tables and figures
+    family: ClassVar[Family]  # what kind of method it is
+    reference: ClassVar[str]  # citation, one line
+    non_negative: ClassVar[bool] = True  # raw scores are never below zero
+    seeded: ClassVar[bool] = False  # raw scores depend on the seed, unless options change this
+    has_target: ClassVar[bool] = True  # raw scores depend on the token that is explained
+    explains_spans: ClassVar[bool] = False  # they can be those of all explained tokens together
+    needs_model: ClassVar[bool] = True  # else its jobs load no weights and hold no GPU
+    needs_attention: ClassVar[bool] = False  # it looks into the attention of decoder layers
+    needs_masked_model: ClassVar[bool] = False  # the run's masked language model is loaded for it
+    scoped: ClassVar[bool] = False  # raw scores depend on the scope; set by :class:`ScopedMethod`
+    modifies_backward: ClassVar[bool] = False  # which is not done with quantised weights
+    # It stops by a rule; samples and steps where it was not met are added to `unconverged`.
     iterative: ClassVar[bool] = False
 
-    Options: ClassVar[type[MethodOptions]] = MethodOptions
+    Options: ClassVar[type[MethodOptions]] = MethodOptions  # with their defaults
 
     def __init__(self, options: MethodOptions, context: Context) -> None:
         self.options = options

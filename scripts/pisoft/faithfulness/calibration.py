@@ -12,21 +12,13 @@ MAX_ITERATIONS = 200
 
 @dataclass(frozen=True)
 class Calibration:
-    """Scores of a step calibrated to P retaining probabilities.
+    """Scores of a step calibrated to P retaining probabilities."""
 
-    Attributes:
-        alpha: solved powers (P,).
-        achieved: mean of the transformed scores (P,).
-        feasible: whether π is reachable without the score floor (P,).
-        floored: scores at or below the floor.
-        ceiled: scores at or above 1 - floor.
-    """
-
-    alpha: np.ndarray
-    achieved: np.ndarray
-    feasible: np.ndarray
-    floored: int
-    ceiled: int
+    alpha: np.ndarray  # solved powers (P,)
+    achieved: np.ndarray  # mean of the transformed scores (P,)
+    feasible: np.ndarray  # whether π is reachable without the score floor (P,)
+    floored: int  # scores at or below the floor
+    ceiled: int  # scores at or above 1 - floor
 
 
 def calibrate(scores: np.ndarray, pi: np.ndarray, floor: float) -> Calibration:

@@ -34,19 +34,12 @@ MEASURES = ("distance", "total_variation", "log_probability_change")
 
 @dataclass(frozen=True)
 class PerturbationTarget:
-    """What is perturbed at one step: the tokens read, and which of them may be touched.
+    """What is perturbed at one step: the tokens read, and which of them may be touched."""
 
-    Attributes:
-        token_ids: prompt and the generated tokens before the step.
-        perturbable: positions in the prompt that a perturbation may touch, increasing, (m,).
-        target_id: the token that is explained.
-        name: for messages.
-    """
-
-    token_ids: Sequence[int]
-    perturbable: np.ndarray
-    target_id: int
-    name: str = "input"
+    token_ids: Sequence[int]  # prompt and the generated tokens before the step
+    perturbable: np.ndarray  # positions that a perturbation may touch, increasing, (m,)
+    target_id: int  # the token that is explained
+    name: str = "input"  # for messages
 
     @property
     def prefix_ids(self) -> tuple[int, ...]:
@@ -61,17 +54,12 @@ class PerturbationTarget:
 
 @dataclass(frozen=True)
 class Perturbations:
-    """Masks to be measured on one target.
+    """Masks to be measured on one target."""
 
-    Attributes:
-        target: what is perturbed; it has at least one perturbable token.
-        count: number of masks, N.
-        mask: gives mask number 0 … N - 1, true where something is kept: (m, 1) for whole tokens,
-            (m, d) for single elements of their embeddings.
-    """
-
-    target: PerturbationTarget
-    count: int
+    target: PerturbationTarget  # with at least one perturbable token
+    count: int  # of masks, N
+    # Gives mask number 0 … N - 1, true where something is kept: (m, 1) for whole tokens, (m, d) for
+    # single elements of their embeddings.
     mask: Callable[[int], np.ndarray]
 
     def first_equals(self) -> list[int]:

@@ -63,47 +63,28 @@ STEP = 0  # of the lots, which all explained tokens share
 
 @dataclass(frozen=True)
 class RankedSample:
-    """A sample, and what every step of each curve keeps of it.
-
-    Attributes:
-        prompt: row of contract `prompts`.
-        answer: of the clean prompt: the preferred label word, the first token's id, or what was
-            generated.
-        perturbable: positions in the prompt that a perturbation may touch, increasing, (m,).
-        raw: their scores, the sums over all explained tokens, (m,).
-        perturbations: of each curve that is read.
-        kept: by such curve and step, which of these are kept, (C, S, m).
-        replacements: token ids that counterfactuals have there, (m,); None: there are none.
-    """
+    """A sample, and what every step of each curve keeps of it."""
 
     prompt: Row
+    # Of the clean prompt: the preferred label word, the first token's id, or what was generated.
     answer: str | int | GeneratedAnswer
-    perturbable: np.ndarray
-    raw: np.ndarray
-    perturbations: Mapping[str, Perturbation]
-    kept: np.ndarray
-    replacements: np.ndarray | None = None
+    perturbable: np.ndarray  # positions that a perturbation may touch, increasing, (m,)
+    raw: np.ndarray  # their scores, the sums over all explained tokens, (m,)
+    perturbations: Mapping[str, Perturbation]  # of each curve that is read
+    kept: np.ndarray  # by such curve and step, which tokens are kept, (C, S, m)
+    replacements: np.ndarray | None = None  # ids that counterfactuals have there, (m,), if any
 
 
 @dataclass(frozen=True)
 class PerturbedInput:
-    """What the model reads when some of a sample's perturbable tokens are kept.
-
-    Attributes:
-        sample: whose input it is.
-        kept: which perturbable tokens are kept, (m,).
-        perturbation: what happens to the others.
-        prefix: token ids in front, which no perturbation touches.
-        token_ids: token ids behind the prefix, those of a generated answer included, (T,).
-        factors: what the embeddings of these are multiplied by, (T,).
-    """
+    """What the model reads when some of a sample's perturbable tokens are kept."""
 
     sample: RankedSample
-    kept: np.ndarray
-    perturbation: Perturbation
-    prefix: tuple[int, ...]
-    token_ids: np.ndarray
-    factors: np.ndarray
+    kept: np.ndarray  # which perturbable tokens are kept, (m,)
+    perturbation: Perturbation  # what happens to the others
+    prefix: tuple[int, ...]  # token ids in front, which no perturbation touches
+    token_ids: np.ndarray  # behind the prefix, those of a generated answer too, (T,)
+    factors: np.ndarray  # what the embeddings of these are multiplied by, (T,)
 
     @property
     def key(self) -> Key:

@@ -41,21 +41,17 @@ HARMLESS = {
 
 @dataclass(frozen=True)
 class AttentionInputs:
-    """What reaches one layer's attention.
-
-    ``query`` (B, H, T, D) and ``key`` (B, G, T, D) are rotated; ``value`` (B, G, T, D);
-    ``mask`` (B or 1, 1, T, T) is true where a key may be seen, None for plain causal attention.
-    ``softcap`` bounds the scores: c·tanh(score / c). ``sinks`` (H,) are scores of a key beside all
-    others that has no value, so that rows of the attention map sum below one.
-    """
+    """What reaches one layer's attention; queries and keys are rotated."""
 
     module: Any  # the decoder layer's attention
-    query: torch.Tensor
-    key: torch.Tensor
-    value: torch.Tensor
-    mask: torch.Tensor | None
+    query: torch.Tensor  # (B, H, T, D)
+    key: torch.Tensor  # (B, G, T, D)
+    value: torch.Tensor  # (B, G, T, D)
+    mask: torch.Tensor | None  # (B or 1, 1, T, T), true where a key may be seen; None: causal
     scaling: float
-    softcap: float | None = None
+    softcap: float | None = None  # c, which bounds the scores: c·tanh(score / c)
+    # Scores (H,) of a key beside all others that has no value, so that rows of the attention map
+    # sum below one.
     sinks: torch.Tensor | None = None
 
     @property
@@ -152,16 +148,14 @@ class AttentionRecorder:
 
     A backward pass that computes layers again (:func:`pisoft.models.layers.checkpointed_layers`)
     comes by once more: what was recorded first stays, as it is what gradients flow to.
-
-    Args:
-        detach_at: layer whose output starts the gradient graph: gradients flow back to recorded
-            outputs from there on and no further. None leaves the graph as it is.
-        by_maps: compute outputs from attention maps, as a replay does, and not by SDPA, so that a
-            replay on the same input gives the same bits.
     """
 
-    layers: Container[int]
+    layers: Container[int]  # to record
+    # Layer whose output starts the gradient graph: gradients flow back to recorded outputs from
+    # there on and no further. None leaves the graph as it is.
     detach_at: int | None = None
+    # Compute outputs from attention maps, as a replay does, and not by SDPA, so that a replay on
+    # the same input gives the same bits.
     by_maps: bool = False
     inputs: dict[int, AttentionInputs] = field(default_factory=dict)
     outputs: dict[int, torch.Tensor] = field(default_factory=dict)

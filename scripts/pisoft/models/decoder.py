@@ -45,15 +45,6 @@ class Decoder:
 
     Raises:
         BenchmarkError: its weights are on several devices.
-
-    Attributes:
-        blocks: its decoder layers; none if it has no list of them.
-        context: the longest input, in tokens; None if its configuration does not say.
-        caches_prefixes: whether keys and values are all that it keeps of what it has read.
-        unread: projections of queries and keys that a replay of attention can do without.
-        turning_points: lengths in tokens beyond which all tokens are read otherwise.
-        width: d, channels of an input embedding, with those of single layers.
-        layer_width: of these, channels of each layer; 0 in all but Gemma 3n and Gemma 4 E.
     """
 
     def __init__(self, network: PreTrainedModel, name: str) -> None:
@@ -70,12 +61,16 @@ class Decoder:
         config.output_router_logits = False  # for a loss in training, which has no padding here
         self.layers = int(config.num_hidden_layers)
         self.vocabulary_size, self.width = map(int, network.get_input_embeddings().weight.shape)
+        # Channels of an input embedding that are a layer's; 0 in all but Gemma 3n and Gemma 4 E.
         self.layer_width = getattr(config, "hidden_size_per_layer_input", None) or 0
-        self.width += self.layers * self.layer_width
+        self.width += self.layers * self.layer_width  # d
+        # The longest input, in tokens; None if the configuration does not say.
         self.context = getattr(config, "max_position_embeddings", None)
         self.blocks = _blocks(self.decoder, self.layers)
-        self.caches_prefixes = True
+        self.caches_prefixes = True  # keys and values are all that it keeps of what it has read
+        # Projections of queries and keys that a replay of attention can do without.
         self.unread: Sequence[torch.nn.Module] = ()
+        # Lengths in tokens beyond which all tokens are read otherwise.
         self.turning_points: tuple[int, ...] = ()
 
     def embed(self, input_ids: torch.Tensor) -> torch.Tensor:

@@ -26,24 +26,14 @@ ZEROED = (0, 5, 11)  # tokens of the trial whose values are zeroed to compare
 
 @dataclass(frozen=True)
 class LayerCall:
-    """A decoder layer at work, as seen from within its attention.
-
-    Attributes:
-        layer: the decoder layer.
-        again: gives what its own forward gives, (B, T, d), with another probe, and with another
-            input (B, T, d) if there is one.
-        inputs: what reached its attention.
-        positions: the chosen ones, (B, S).
-        residual: the layer's input there, (B, S, d), float32 or better.
-        attended: its attention output there before the output projection, (B, S, H·D), as precise.
-    """
+    """A decoder layer at work, as seen from within its attention."""
 
     layer: torch.nn.Module
-    again: Callable[..., torch.Tensor]
-    inputs: AttentionInputs
-    positions: torch.Tensor
-    residual: torch.Tensor
-    attended: torch.Tensor
+    again: Callable[..., torch.Tensor]  # runs it with another probe, and another input if given
+    inputs: AttentionInputs  # what reached its attention
+    positions: torch.Tensor  # the chosen ones, (B, S)
+    residual: torch.Tensor  # the layer's input there, (B, S, d), float32 or better
+    attended: torch.Tensor  # attention output there, not yet projected, (B, S, H·D), as precise
 
     def contributions(self) -> Iterator[torch.Tensor]:
         """Yield what each token adds to the attention output, (B, T, H·D), for every position."""
@@ -72,16 +62,13 @@ def run_again(
 
 @dataclass(frozen=True)
 class LayerForm:
-    """How to compute what a layer would give at one position if it had not attended to a token.
+    """How to compute what a layer would give at one position if it had not attended to a token."""
 
-    Attributes:
-        parts: gives the modules of a layer that run, which have to compute in float32.
-        outputs: gives, of a call, the number of the position and what each token contributes
-            there (B, T, H·D), first the outputs without each token, (B, T, d), and behind them on
-            the same axis, once or T times, the output as it is.
-    """
-
+    # Gives the modules of a layer that run, which have to compute in float32.
     parts: Callable[[torch.nn.Module], list[torch.nn.Module]]
+    # Gives, of a call, the number of the position and what each token contributes there
+    # (B, T, H·D), first the outputs without each token, (B, T, d), and behind them on the same
+    # axis, once or T times, the output as it is.
     outputs: Callable[[LayerCall, int, torch.Tensor], torch.Tensor]
 
 

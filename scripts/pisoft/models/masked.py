@@ -30,15 +30,11 @@ MINIMUM_SHARED_PIECES = 10  # below, the proposals would hardly depend on the te
 
 @dataclass(frozen=True)
 class SharedVocabulary:
-    """The pieces of a masked model that are single tokens of the explained model.
+    """The P pieces of a masked model that are single tokens of the explained model."""
 
-    ``pieces`` holds ids of the masked model, ``tokens`` those of the explained model, and
-    ``spaced`` tells which begin with a space; each of shape (P,).
-    """
-
-    pieces: torch.Tensor
-    tokens: torch.Tensor
-    spaced: torch.Tensor
+    pieces: torch.Tensor  # ids of the masked model, (P,)
+    tokens: torch.Tensor  # those of the explained model, (P,)
+    spaced: torch.Tensor  # which begin with a space, (P,)
 
 
 @dataclass(frozen=True)

@@ -28,9 +28,7 @@ class ExplainedSample:
     """One prompt, what the model generated, and the steps to be explained.
 
     Step t explains the target token at the position that has read the prompt and the first t
-    generated tokens; with ``foil_ids``, how far its logit is ahead of the foil's. Which prompt
-    tokens come from the record, ``content_mask``, may be unknown. ``scope`` holds the prompt
-    positions that are evaluated, increasing; None: all of them.
+    generated tokens; with ``foil_ids``, how far its logit is ahead of the foil's.
     """
 
     sample_id: str
@@ -38,8 +36,8 @@ class ExplainedSample:
     output_ids: Sequence[int]
     steps: Sequence[int]
     target_ids: Sequence[int]
-    content_mask: Sequence[bool] | None = None
-    scope: Sequence[int] | None = None
+    content_mask: Sequence[bool] | None = None  # of the prompt; None: it is not known
+    scope: Sequence[int] | None = None  # prompt positions that are evaluated, increasing; None: all
     foil_ids: Sequence[int] = ()  # one per step, or none
     spanned: bool = False  # whether all steps are explained together, by one row of scores
 
@@ -72,15 +70,10 @@ class ExplainedSample:
 
 
 class Targets(NamedTuple):
-    """What the steps of samples explain.
+    """What the steps of samples explain."""
 
-    Attributes:
-        ids: of the targets (B, S, 1), or with foils of both (B, S, 2).
-        span: which steps a sample has, (B, S), where they are explained together; else None.
-    """
-
-    ids: torch.Tensor
-    span: torch.Tensor | None = None
+    ids: torch.Tensor  # of the targets (B, S, 1), or with foils of both (B, S, 2)
+    span: torch.Tensor | None = None  # steps of each sample, (B, S), if they are explained together
 
     def rows(self, samples: torch.Tensor) -> Targets:
         """Return those of chosen samples (N,), which may repeat."""

@@ -27,27 +27,18 @@ from pisoft.models.trial import problem_of
 
 @dataclass(frozen=True)
 class BackwardRules:
-    """What replaces derivatives; the defaults replace none.
+    """What replaces derivatives; the defaults replace none."""
 
-    Attributes:
-        constant_norms: the statistic that a norm divides by counts as a constant.
-        query_key, value: factors of the gradients at queries and keys, and at values; 0: none flow.
-        softmax_temperature: of the attention map in the derivative of the softmax, s ⊙ (g − ⟨g, s⟩)
-            with s = softmax(scores / temperature).
-        gated: factor of the gradients at gate and up branch of a gated feed-forward block.
-        constant_gates: the activated gate of a gated feed-forward block counts as a constant.
-        constant_routing: the weights with which experts are mixed count as constants.
-        linear_activations: act(z) counts as z times the constant act(z) / z.
-    """
-
-    constant_norms: bool = False
-    query_key: float = 1.0
-    value: float = 1.0
+    constant_norms: bool = False  # the statistic that a norm divides by counts as a constant
+    query_key: float = 1.0  # factor of the gradients at queries and keys; 0: none flow
+    value: float = 1.0  # factor of the gradients at values
+    # Of the attention map in the derivative of the softmax, s ⊙ (g − ⟨g, s⟩) with
+    # s = softmax(scores / temperature).
     softmax_temperature: float = 1.0
-    gated: float = 1.0
-    constant_gates: bool = False
-    constant_routing: bool = False
-    linear_activations: bool = False
+    gated: float = 1.0  # factor at gate and up branch of a gated feed-forward block
+    constant_gates: bool = False  # the activated gate of such a block counts as a constant
+    constant_routing: bool = False  # the weights with which experts are mixed count as constants
+    linear_activations: bool = False  # act(z) counts as z times the constant act(z) / z
 
 
 # With which a layer is linear in its input and its biases.

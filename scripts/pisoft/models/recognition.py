@@ -96,21 +96,13 @@ class ModuleCall:
 
 @dataclass
 class RecognisedParts:
-    """The parts of a decoder that are neither linear nor attention.
+    """The parts of a decoder that are neither linear nor attention."""
 
-    Attributes:
-        norms: form of each norm, those outside the layers included.
-        activations: pointwise functions without parts.
-        gates: activations that a product follows.
-        gated: feed-forward blocks that hold the product.
-        experts: those of them that are told how to mix their results.
-    """
-
-    norms: dict[torch.nn.Module, NormForm] = field(default_factory=dict)
-    activations: list[torch.nn.Module] = field(default_factory=list)
-    gates: list[torch.nn.Module] = field(default_factory=list)
-    gated: list[torch.nn.Module] = field(default_factory=list)
-    experts: list[torch.nn.Module] = field(default_factory=list)
+    norms: dict[torch.nn.Module, NormForm] = field(default_factory=dict)  # also outside the layers
+    activations: list[torch.nn.Module] = field(default_factory=list)  # pointwise, without parts
+    gates: list[torch.nn.Module] = field(default_factory=list)  # activations that a product follows
+    gated: list[torch.nn.Module] = field(default_factory=list)  # blocks that hold the product
+    experts: list[torch.nn.Module] = field(default_factory=list)  # of them, those that mix results
 
 
 @torch.no_grad()
