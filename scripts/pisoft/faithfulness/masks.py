@@ -6,7 +6,8 @@ tokens. Masks of Soft-NC are the exact complement of those of Soft-NS. Random nu
 their key alone, (seed, sample, step, π index, draw): they are the same for every method and both
 protocols, and do not change with batch size, order, shard, resume or device.
 
-Shapes: m perturbable tokens; d embedding width, or 1 where one bit decides over a whole token.
+Shapes: m perturbable tokens; d embedding width, or 1 where one bit decides over a whole token. A
+shape is (m, d).
 """
 
 from __future__ import annotations
@@ -53,12 +54,7 @@ class Uniforms(ABC):
 
 
 class IndependentUniforms(Uniforms):
-    """Uniforms that are independent over tokens, retaining probabilities and draws (paper).
-
-    Args:
-        seed, sample_id, step: the key.
-        shape: (m, d).
-    """
+    """Uniforms that are independent over tokens, retaining probabilities and draws (paper)."""
 
     def __init__(self, seed: int, sample_id: str, step: int, shape: tuple[int, int]) -> None:
         self._key = (seed, "mask", sample_id, step)
@@ -75,13 +71,8 @@ class LatinUniforms(Uniforms):
     For every token on its own, the K uniforms at one π are a Latin hypercube sample, one in each
     K-th of [0, 1), and so are the P uniforms of one draw: a regular grid with a random shift and
     random orders. Tokens are independent and each uniform is uniform, so every single mask has the
-    law of independent ones; means over draws, and areas under the curve over π, vary less.
-
-    Args:
-        seed, sample_id, step: the key.
-        shape: (m, d).
-        grid_size: number of retaining probabilities, P.
-        draws: number of draws, K, that there may be.
+    law of independent ones; means over draws, and areas under the curve over π, vary less. The
+    grid has P retaining probabilities, and there may be K draws.
     """
 
     def __init__(
@@ -133,10 +124,6 @@ class CountedMasks:
     whole Σ s, as calibrated scores have, is the number of tokens that every mask keeps. Else, as
     with the original metrics, it is the floor or the ceiling of Σ s. Bits of different tokens are
     not independent.
-
-    Args:
-        seed, sample_id, step: the key.
-        tokens: m.
     """
 
     def __init__(self, seed: int, sample_id: str, step: int, tokens: int) -> None:
