@@ -8,16 +8,7 @@ from importlib import import_module
 from typing import Any
 
 __version__ = "0.2.0"
-__all__ = [
-    "Scores",
-    "attribute",
-    "calibrate",
-    "evaluate",
-    "load",
-    "load_masked",
-    "plot",
-    "prompt",
-]
+__all__ = ["Scores", "attribute", "calibrate", "evaluate", "load", "load_masked", "plot", "prompt"]
 
 
 def __getattr__(name: str) -> Any:

@@ -37,7 +37,7 @@ def warm_up(
     Raises:
         BenchmarkError: as :func:`attribute_block`, for any of the samples.
     """
-    usable = _usable_samples(method, model, pairs)
+    usable = usable_samples(method, model, pairs)
     if usable:
         _attribute_samples(method, model, [min(usable, key=_tokens_read)])
 
@@ -61,7 +61,7 @@ def attribute_block(
             vocabulary, a sample is longer than the model's context, or the method breaks its
             contract.
     """
-    attributed = _attribute_samples(method, model, _usable_samples(method, model, block))
+    attributed = _attribute_samples(method, model, usable_samples(method, model, block))
     return [
         row
         for _, generation in block
@@ -115,9 +115,10 @@ def explained_sample(
     return sample
 
 
-def _usable_samples(
+def usable_samples(
     method: AttributionMethod, model: LanguageModel, pairs: Sequence[tuple[Row, Row]]
 ) -> list[ExplainedSample]:
+    """Return the samples that have something to explain."""
     samples = (explained_sample(method, model, *pair) for pair in pairs)
     return [sample for sample in samples if sample is not None]
 

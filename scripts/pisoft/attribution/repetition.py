@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from pisoft.attribution.base import AttributionMethod, is_compared
-from pisoft.attribution.engine import explained_sample
+from pisoft.attribution.engine import usable_samples
 from pisoft.models.batching import attempt
 from pisoft.models.model import Batch, ExplainedSample, LanguageModel
 from pisoft.models.precision import computing_in_float32
@@ -44,7 +44,8 @@ def compare_with_float32(
     for index, pairs in enumerate(blocks, first_block):
         parts = [
             part
-            for part in (_explained_steps(method, model, pairs) if is_compared(index) else ())
+            for sample in (usable_samples(method, model, pairs) if is_compared(index) else ())
+            for part in sample.apart()
             if (part.sample_id, part.steps[0]) in by_step
         ]
         if not parts:
@@ -54,14 +55,6 @@ def compare_with_float32(
         if again is not None:
             row = by_step[chosen.sample_id, chosen.steps[0]]
             row["float32_agreement"] = _rank_correlation(np.array(row["raw_scores"]), again)
-
-
-def _explained_steps(
-    method: AttributionMethod, model: LanguageModel, pairs: Sequence[tuple[Row, Row]]
-) -> Iterator[ExplainedSample]:
-    for pair in pairs:
-        sample = explained_sample(method, model, *pair)
-        yield from sample.apart() if sample else ()
 
 
 def _chance(seed: int, part: ExplainedSample) -> float:
