@@ -90,10 +90,6 @@ def layer_output(
     return hidden + (fed[0] if isinstance(fed, tuple) else fed)  # gpt-oss: with its router's scores
 
 
-def _tail_modules(layer: torch.nn.Module) -> list[torch.nn.Module]:
-    return [layer.get_submodule(name) for name in TAIL]
-
-
 @contextmanager
 def checkpointed_layers(model: LanguageModel) -> Iterator[None]:
     """Keep only the inputs of decoder layers for the backward pass, which computes the rest again.
@@ -140,7 +136,7 @@ def _forward_outputs(call: LayerCall, step: int, removed: torch.Tensor) -> torch
     return torch.cat([with_output(attended - removed), with_output(attended)], dim=1)
 
 
-CLOSED_FORM = LayerForm(_tail_modules, _closed_outputs)
+CLOSED_FORM = LayerForm(lambda layer: [*map(layer.get_submodule, TAIL)], _closed_outputs)
 LAYER_FORWARD = LayerForm(lambda layer: [layer], _forward_outputs)
 
 

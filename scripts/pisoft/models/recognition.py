@@ -7,7 +7,6 @@ Shapes: d hidden width.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from itertools import product
@@ -23,10 +22,10 @@ from pisoft.models.trial import trial_ids
 
 @dataclass(frozen=True)
 class NormForm:
-    """A norm y = (x − mean) · w / statistic + b, the mean if `centred`, else 0; w is `weight`."""
+    """A norm y = (x − mean) · w / statistic + b, the mean if `centred`, else 0."""
 
     centred: bool
-    weight: Callable[[torch.nn.Module], torch.Tensor | float]
+    offset: float | None  # of w, which is stored less this; None: there is no w
 
     def linear(
         self, module: torch.nn.Module, inputs: torch.Tensor, output: torch.Tensor
@@ -57,27 +56,15 @@ class NormForm:
         inverse = (whole * output).sum(dim=-1, keepdim=True) / squares.where(squares > 0, 1)
         return self._weighted(module, parts) * inverse.detach()
 
-    def _weighted(self, module: torch.nn.Module, x: torch.Tensor) -> torch.Tensor:
-        centre = x.mean(dim=-1, keepdim=True) if self.centred else 0
-        return (x - centre) * self.weight(module)
-
-
-def _no_weight(module: torch.nn.Module) -> float:
-    return 1.0
-
-
-def _weight(module: Any) -> torch.Tensor:
-    return at_least_float32(module.weight)
-
-
-def _weight_from_one(module: Any) -> torch.Tensor:
-    return 1 + at_least_float32(module.weight)
+    def _weighted(self, module: Any, x: torch.Tensor) -> torch.Tensor:
+        centred = x - x.mean(dim=-1, keepdim=True) if self.centred else x
+        if self.offset is None:
+            return centred
+        return centred * (at_least_float32(module.weight) + self.offset)
 
 
 # RMSNorm and LayerNorm, whose weights, if there are any, may be stored less one, as Gemma's are.
-NORM_FORMS = [
-    NormForm(*form) for form in product((False, True), (_weight, _weight_from_one, _no_weight))
-]
+NORM_FORMS = [NormForm(*form) for form in product((False, True), (0, 1, None))]
 
 
 @dataclass(frozen=True)
@@ -198,7 +185,7 @@ def _form(part: torch.nn.Module, call: ModuleCall) -> NormForm:
     """Return the form of a norm; raise if it has none of them."""
     weighted = getattr(part, "weight", None) is not None
     for form in NORM_FORMS:
-        if (weighted or form.weight is _no_weight) and close(
+        if (weighted or form.offset is None) and close(
             call.output, form.linear(part, call.given[0], call.output), tolerance=1e-4
         ):
             return form
