@@ -15,17 +15,7 @@ from pisoft.pages import findings
 from pisoft.pages.example import example_table
 from pisoft.pages.findings import EQUAL, SHORT, Numbers, Order, verdict
 from pisoft.pages.links import links
-from pisoft.pages.page import (
-    TEXTS,
-    Claim,
-    Figure,
-    Link,
-    Page,
-    Ranking,
-    Section,
-    Standing,
-    text,
-)
+from pisoft.pages.page import TEXTS, Claim, Figure, Link, Page, Ranking, Section, Standing, text
 from pisoft.statistics.metrics import AUC_METRICS, CONTROL, LEVEL, METRICS
 from pisoft.tables.grid import mark
 from pisoft.tables.layout import interval_text, rank_text

@@ -38,22 +38,10 @@ import numpy as np
 import pandas as pd
 
 from pisoft.config.jobs.summaries import EvidenceJob
-from pisoft.statistics.metrics import (
-    DEPTH,
-    EVIDENCE_METRICS,
-    RECALL,
-    RECALL_BY_CHANCE,
-    TOKENS,
-)
+from pisoft.statistics.metrics import DEPTH, EVIDENCE_METRICS, RECALL, RECALL_BY_CHANCE, TOKENS
 from pisoft.statistics.reading import Files, Summary
 from pisoft.statistics.scores import StepScores, read_scores
-from pisoft.store.parquet import (
-    ANSWER_NOT_STATED,
-    ANSWER_UNCHANGED,
-    NO_EVIDENCE,
-    OK,
-    read_rows,
-)
+from pisoft.store.parquet import ANSWER_NOT_STATED, ANSWER_UNCHANGED, NO_EVIDENCE, OK, read_rows
 
 METRICS = (
     *(*EVIDENCE_METRICS, "evidence_by_chance", "auprc_by_chance"),

@@ -15,13 +15,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import ndtri, stdtrit  # scipy.stats takes longer to import
 
-from pisoft.statistics.intervals import (
-    CONFIDENCE,
-    ROUNDING,
-    half_widths,
-    moment_roots,
-    share_ends,
-)
+from pisoft.statistics.intervals import CONFIDENCE, ROUNDING, half_widths, moment_roots, share_ends
 
 
 @dataclass(frozen=True)

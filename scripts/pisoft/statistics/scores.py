@@ -48,10 +48,7 @@ class StepScores:
 
 
 def read_scores(
-    prompts: Path,
-    attributions: Iterable[Path],
-    settings: ScoreSettings,
-    samples: int | None = None,
+    prompts: Path, attributions: Iterable[Path], settings: ScoreSettings, samples: int | None = None
 ) -> Iterator[StepScores]:
     """Read the scores of one model and dataset, step by step in the order of the samples.
 

@@ -95,10 +95,7 @@ def target_text(answer: Mapping[str, Any], step: int, target: Target) -> str | N
 
 
 def read_attributions(
-    path: Path,
-    prompts_path: Path,
-    prompts: Sequence[Row],
-    generations: Sequence[Row],
+    path: Path, prompts_path: Path, prompts: Sequence[Row], generations: Sequence[Row]
 ) -> dict[str, list[Row]]:
     """Read `attributions` rows by sample.
 

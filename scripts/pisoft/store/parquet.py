@@ -158,10 +158,7 @@ def _log_failures(path: Path, status: pa.ChunkedArray) -> None:
 
 
 def read_table(
-    path: Path,
-    kind: str,
-    columns: Sequence[str] | None = None,
-    where: pc.Expression | None = None,
+    path: Path, kind: str, columns: Sequence[str] | None = None, where: pc.Expression | None = None
 ) -> pa.Table:
     """Read a Parquet file, or the shards of a cell one after the other, and check the schema.
 
@@ -193,11 +190,7 @@ def _read_file(
         present = set(pq.read_schema(path).names)
         chosen = [name for name in names if name in present]
         table = pq.read_table(
-            path,
-            partitioning=None,
-            columns=chosen,
-            filters=where,
-            page_checksum_verification=True,
+            path, partitioning=None, columns=chosen, filters=where, page_checksum_verification=True
         )
     for field in map(SCHEMAS[kind].field, names):
         if field.name not in present:
