@@ -78,15 +78,7 @@ def with_one_step(block):
 
 
 def evaluate(
-    model,
-    block,
-    *,
-    operator="remove",
-    steps=20,
-    scope="content",
-    budget=100,
-    replace=None,
-    **more,
+    model, block, *, operator="remove", steps=20, scope="content", budget=100, replace=None, **more
 ):
     settings = RankingSettings(operator=operator, steps=steps, **more)
     evaluator = RankingEvaluator(model, settings, scope, SEED, budget, replace)
@@ -204,16 +196,6 @@ def test_equal_scores_are_ordered_by_lot_the_same_for_every_method():
     assert token_places(raised, 3, "s")[30] == 0, "lots decide between equals only"
 
 
-def test_a_prompt_of_one_perturbable_token_flips_all_at_once():
-    model, _ = twins("llama-gqa")
-    (block,) = block_of(model, PROMPTS[2:3])
-    rows = evaluate(model, [block])
-    deletion, insertion = rows["single", "deletion"], rows["single", "insertion"]
-    changed = deletion["flips"][-1]
-    assert deletion["flips"] == [False] * 10 + [changed] * 10  # round(½) = 0
-    assert insertion["flips"] == [changed] * 10 + [False] * 10
-
-
 # Known answers --------------------------------------------------------------------------------
 
 
@@ -310,28 +292,6 @@ def test_counterfactuals_do_not_depend_on_batches(source):
     assert together == apart
 
 
-def test_a_token_has_the_same_replacement_for_every_method(monkeypatch):
-    model, _ = twins("llama-gqa")
-    read = {}
-
-    def noting(model, inputs, prefix):
-        for item in inputs:
-            if item.perturbation == "replace":
-                ids = np.array([*item.prefix, *item.token_ids])
-                changed = item.sample.perturbable[~item.kept]
-                for position in changed:
-                    key = item.sample.prompt["sample_id"], position
-                    read.setdefault(key, set()).add(int(ids[position]))
-        return next_token_logits(model, inputs, prefix)
-
-    monkeypatch.setattr(ranking, "next_token_logits", noting)
-    for seed in range(3):
-        scores = [attribution_row(prompt, seed) for prompt in PROMPTS]
-        evaluate(model, block_of(model, attributions=scores), replace=replacing("records"))
-    assert len(read) == sum(sum(prompt["content_mask"]) for prompt in PROMPTS)
-    assert all(len(tokens) == 1 for tokens in read.values())
-
-
 def test_drawn_tokens_depend_on_the_sample_and_the_seed_not_on_the_order_of_records():
     (prompt, *_), content = PROMPTS, np.flatnonzero(PROMPTS[0]["content_mask"])
     tokens = replacing("records")(prompt, content)
@@ -345,11 +305,9 @@ def test_tokens_are_drawn_by_their_frequency_and_stay_without_another():
     prompt = prompt_row("s", [1, *[5] * 4000], range(1, 4001))
     other = prompt_row("t", [1, 5, 6, 7, 7, 7], range(1, 6))
     content = np.arange(1, 4001)
-    tokens, counts = np.unique(
-        drawn([prompt, other], "content", 1)(prompt, content), return_counts=True
-    )
-    assert tokens.tolist() == [6, 7]
-    assert counts[1] / 4000 == pytest.approx(0.75, abs=0.03)
+    tokens = drawn([prompt, other], "content", 1)(prompt, content)
+    assert set(tokens) == {6, 7}
+    assert np.mean(tokens == 7) == pytest.approx(0.75, abs=0.03)
     assert set(drawn([prompt], "content", 1)(prompt, content)) == {5}
 
 
@@ -360,17 +318,15 @@ def test_the_share_is_that_of_the_first_flip_and_one_without(monkeypatch, token,
     prompt = prompt_row("s", [1, 2, *range(3, 22)], range(1, 21))
     attribution = attribution_row(prompt) | {"raw_scores": [float(-i) for i in range(21)]}
     present = AnswersByPresence(model, token)
-    monkeypatch.setattr(
-        ranking,
-        "next_token_logits",
-        lambda model, inputs, prefix: present(
-            model, [replace(i, token_ids=np.array([*i.prefix, *i.token_ids])) for i in inputs], None
-        ),
-    )
+
+    def whole(model, inputs, prefix):
+        read = [replace(i, token_ids=np.array([*i.prefix, *i.token_ids])) for i in inputs]
+        return present(model, read, None)
+
+    monkeypatch.setattr(ranking, "next_token_logits", whole)
     block = [(prompt, {"predicted_label": "Yes"}, attribution)]
-    row = evaluate(model, block, replace=lambda prompt, places: np.full(20, 30))[
-        "s", "counterfactual"
-    ]
+    rows = evaluate(model, block, replace=lambda prompt, places: np.full(20, 30))
+    row = rows["s", "counterfactual"]
     assert row["auc"] == pytest.approx(share)
     assert row["flips"] == [False] * 3 + [token == 5] * 17
 
@@ -389,11 +345,8 @@ def test_failures_are_rows_with_a_status_and_leave_the_others_alone():
     block.append((late, {"predicted_label": None}, attribution_row(late) | failed))
     rows = evaluate(model, block)
     expected = evaluate(model, block_of(model))
-    statuses = {
-        "other prefix": "nonfinite_attribution",
-        "empty": "no_content_tokens",
-        "late": "prompt_too_long",
-    }
+    statuses = {"other prefix": "nonfinite_attribution", "empty": "no_content_tokens"}
+    statuses["late"] = "prompt_too_long"
     for (sample, curve), row in rows.items():
         if status := statuses.get(sample):
             assert (row["status"], row["flips"], row["auc"]) == (status, None, None)
@@ -482,9 +435,8 @@ def test_a_prefix_that_does_not_fit_fails_the_samples_behind_it(monkeypatch):
 # Script ---------------------------------------------------------------------------------------
 
 SETTINGS = RankingJob(
-    model=local_model(),
-    not_applicable=None, ranking=RankingSettings(), scope="content", seed=SEED, block_size=2,
-    token_budget=64,
+    model=local_model(), not_applicable=None, ranking=RankingSettings(), scope="content",
+    seed=SEED, block_size=2, token_budget=64,
 )  # fmt: skip
 
 
@@ -517,13 +469,7 @@ def test_the_file_holds_every_sample_and_says_what_it_cost(job):
     assert facts["forwards"] == 39 + 9 + 1 + 11
     assert facts["tokens"] > 0
     assert facts["peak_memory_mb"] > 50
-    assert facts["settings"]["ranking"] == {
-        "operator": "remove",
-        "answer_deletion": False,
-        "counterfactuals": None,
-        "steps": 20,
-        "flip_of": "label_word",
-    }
+    assert facts["settings"]["ranking"] == RankingSettings().model_dump()
 
 
 def test_open_generation_is_written_as_not_applicable_without_a_model(job, monkeypatch):
