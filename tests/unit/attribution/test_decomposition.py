@@ -1,0 +1,82 @@
+"""DePass's components and their sum; layers that no decomposition or projection fits."""
+
+from functools import partial
+
+import pytest
+import torch
+from torch.nn import Linear
+from torch.nn.functional import rms_norm
+
+from helpers.attributions import build
+from helpers.families import network
+from helpers.random_models import twins
+from pisoft.errors import BenchmarkError
+from pisoft.models.attention import ATTENTION_NAME
+from pisoft.models.components import ComponentForward
+from pisoft.models.model import LanguageModel
+
+
+@pytest.mark.parametrize("family", ["Qwen 2, 2.5", "Gemma", "SmolLM 3"])
+def test_components_sum_to_the_hidden_states(family):
+    model = LanguageModel(network(family, ATTENTION_NAME), family)
+    for norm in (part for part in model.decoder.modules() if "RMSNorm" in type(part).__name__):
+        weight = norm.weight + (1 if family == "Gemma" else 0)  # transformers' is in float32
+        norm.forward = partial(rms_norm, normalized_shape=weight.shape, weight=weight, eps=1e-6)
+    ids = torch.randint(model.vocabulary_size, (1, 20), generator=torch.manual_seed(4))
+    components, hidden = ComponentForward(model).components(ids, torch.arange(20), 50)
+    torch.testing.assert_close(components.sum(dim=1), hidden, rtol=1e-9, atol=1e-9)
+    assert components[:, 0].any() == (family == "Qwen 2, 2.5"), "biases are not left out"
+
+
+@pytest.mark.parametrize(
+    ("method", "family", "message"),
+    [
+        ("ifr", "Llama 4", "are not Llama's: layer 0 has no mlp"),
+        ("ifr", "OPT", "layer 0 has no self_attn.o_proj, post_attention_layernorm, mlp"),
+        (
+            "depass",
+            "Phi 3, 4",
+            "^method 'depass': model 'Phi 3, 4': its hidden states cannot be decomposed: layer 0 "
+            "has no self_attn.v_proj, mlp.gate_proj, mlp.up_proj, mlp.act_fn",
+        ),
+    ],
+)
+def test_a_refusal_names_the_modules_that_a_layer_lacks(method, family, message):
+    model = LanguageModel(network(family, ATTENTION_NAME), family)
+    with pytest.raises(BenchmarkError, match=f"{message}$"):
+        build(method).check(model)
+
+
+@pytest.mark.parametrize("method", ["flashtrace", "ifr"])
+def test_layers_of_another_form_are_refused(method):
+    model = twins("llama-gqa")[0]
+    for layer in model.decoder.layers:
+        layer.register_forward_hook(lambda _, given, output: output * 1.5 - given[0] / 4)
+    expected = rf"^method '{method}': model 'llama-gqa': its decoder layers \(LlamaDecoderLayer\)"
+    with pytest.raises(BenchmarkError, match=expected):
+        build(method).check(model)
+
+
+def test_feed_forward_blocks_that_do_something_else_are_refused():
+    model = twins("llama-gqa")[0]
+    model.blocks[1].mlp.register_forward_hook(lambda _, __, output: 2 * output)
+    with pytest.raises(BenchmarkError, match=r"decomposed: components do not sum to them$"):
+        build("depass").check(model)
+
+
+@pytest.mark.parametrize(
+    ("part", "replacement", "message"),
+    [
+        ("q_proj", None, "no self_attn with linear q_proj, k_proj, v_proj and o_proj"),
+        ("q_proj", Linear(32, 64), "widths .*: 64, 16, 16 and 32: the output must be as wide"),
+        ("o_proj", Linear(64, 32), "widths .*: 32, 16, 16 and 32: the output must be as wide"),
+        ("k_proj", Linear(32, 8), "widths .*: 32, 8, 16 and 32"),
+    ],
+)
+def test_other_projections_are_refused_by_name(part, replacement, message):
+    model, _ = twins("llama-gqa")
+    setattr(model.blocks[1].self_attn, part, replacement)
+    build("grad_ellm_inseq").check(model)  # the last layer is as it was
+    expected = f"^method 'grad_ellm_inseq': model 'llama-gqa': layer 1: {message}"
+    with pytest.raises(BenchmarkError, match=expected):
+        build("grad_ellm_inseq", layers=2).check(model)
