@@ -28,23 +28,19 @@ CATALOGUE = {
     },
     "datasets": {
         "reviews": {
-            "label": "Reviews",
-            "task": "classification",
+            "label": "Reviews", "task": "classification", "fields": {"text": "review"},
             "source": {"kind": "hub", "repository": "o/reviews", "split": "test"},
-            "fields": {"text": "review"},
             "labels": {"column": "label", "words": {1: "Positive", 0: "Negative"}},
             "messages": [{"role": "user", "content": "Text: {text}"}],
         },
         "made": {
-            "label": "Made",
-            "task": "generation",
+            "label": "Made", "task": "generation", "fields": {"text": "narrative"},
             "source": {"kind": "embedded", "task": "why"},
-            "fields": {"text": "narrative"},
             "messages": [{"role": "user", "content": "{text}"}],
         },
     },
     "methods": {"saliency": {}, "random": None},
-}
+}  # fmt: skip
 
 
 def load_tree(tree: Mapping[str, Any], folder: Path) -> Config:

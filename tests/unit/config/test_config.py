@@ -69,14 +69,6 @@ def test_configurations_have_the_same_hash_if_and_only_if_they_are_equal(load):
     assert configuration_hash(load("datasets/reviews/label", "Another")) != first
 
 
-def test_the_unchanged_configuration_loads(load):
-    config = load()
-    assert list(config.models) == ["small"]
-    assert config.datasets["reviews"].fields["text"].column == "review"
-    assert config.datasets["reviews"].labels.words == {"1": "Positive", "0": "Negative"}
-    assert len(config.run_file.evaluation.pi_grid) == 19
-
-
 @pytest.mark.parametrize(
     ("given", "sampler", "draws", "clamp"),
     [
@@ -94,21 +86,9 @@ def test_the_unchanged_configuration_loads(load):
 )
 def test_a_preset_fills_in_what_is_not_given(load, given, sampler, draws, clamp):
     evaluation = load(evaluation=given).run_file.evaluation
-    found = evaluation.model_dump()["draws"]
-    assert (evaluation.sampler, found, evaluation.clamp) == (sampler, draws, clamp)
+    assert evaluation.model_dump()["draws"] == draws
+    assert (evaluation.sampler, evaluation.clamp) == (sampler, clamp)
     assert evaluation.pi_per_step == (2 if given.get("preset") == "sparse" else None)
-
-
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        ({"pi_per_step": 3, "pi_grid": [0.2, 0.8]}, "pi_per_step: 3 is more than the 2 retaining"),
-        ({"pi_per_step": 2, "draws": {"target_half_width": 0.1}}, "where draws is a budget"),
-    ],
-)
-def test_some_retaining_probabilities_are_refused_where_they_cannot_be(load, given, message):
-    with pytest.raises(BenchmarkError, match=message):
-        load(evaluation=given)
 
 
 def test_a_restricted_model_has_the_cells_that_are_left(load):
@@ -123,12 +103,6 @@ def test_a_restricted_model_has_the_cells_that_are_left(load):
     ]
 
 
-def test_every_dataset_is_left_to_some_model(load):
-    run = {"datasets": ["reviews", "made"], "restrictions": {"small": {"datasets": ["made"]}}}
-    with pytest.raises(BenchmarkError, match=r"restrictions: leave no model for dataset 'reviews'"):
-        load(**run)
-
-
 def test_an_entry_may_name_its_family(load):
     assert load().methods["saliency"].family == "gradient"
     named = load("methods/saliency/family", "perturbation")
@@ -138,9 +112,8 @@ def test_an_entry_may_name_its_family(load):
 def test_a_run_file_says_what_jobs_may_ask_of_its_site(load):
     asked = {"small": {"gpu": 1, "mem_mb": 9000}}
     model = load("models/small/resources", {"mem_mb": 500, "threads": 3}, resources=asked)
-    found = model.models["small"].resources
-    assert (found.gpu, found.mem_mb, found.threads) == (1, 9000, 3)
-    assert found.runtime == Resources().runtime
+    expected = Resources(gpu=1, mem_mb=9000, threads=3)
+    assert model.models["small"].resources == expected
     assert load("models/small/device", "cuda", resources=asked).models["small"].device == "cuda"
 
 
@@ -154,11 +127,6 @@ def test_a_restriction_of_a_model_that_is_not_selected_does_no_harm(load):
 @pytest.mark.parametrize(
     ("path", "value", "parts"),
     [
-        (
-            "models/small/source/revison",
-            "x",
-            ["models.yaml: small: source.revison: unknown key", "did you mean 'revision'?"],
-        ),
         ("models/small", "hub", ["models.yaml: small: must be a section of keys (got 'hub')"]),
         ("models/small/device", "cuda", ["small: device: is 'cuda', but resources.gpu is 0"]),
         ("models/small/extends", ["x"], ["small: extends: must be a name, found ['x']"]),
@@ -179,14 +147,6 @@ def test_a_restriction_of_a_model_that_is_not_selected_does_no_harm(load):
             "roberta-bas",
             ["run.yaml: masked_model: unknown name 'roberta-bas'", "did you mean 'roberta-base'?"],
         ),
-        (
-            "run/ranking",
-            {"counterfactuals": "record"},
-            [
-                "run.yaml: ranking.counterfactuals: 'record' is not allowed",
-                "did you mean 'records'?",
-            ],
-        ),
         ("run/methods", ["salienzy"], ["run.yaml: methods: unknown name", "'saliency'?"]),
         (
             "methods/saliency/method",
@@ -203,7 +163,6 @@ def test_a_restriction_of_a_model_that_is_not_selected_does_no_harm(load):
             {"method": "reagent", "target": "span"},
             ["target: 'span' is not allowed: 'reagent' explains single tokens; set `target`"],
         ),
-        ("methods/saliency/target", "contrast", ["target: 'contrast'", "mean 'contrastive'"]),
         ("methods/saliency/options", {"steps": 3}, ["method 'saliency': options: steps: unknown"]),
         (
             "methods/saliency",
@@ -231,6 +190,12 @@ def test_a_restriction_of_a_model_that_is_not_selected_does_no_harm(load):
                 ("datasets", ["review"], "unknown name 'review'; did you mean 'reviews'?"),
                 ("datasets", ["made"], "leaves nothing of the run's datasets (reviews)"),
             )
+        ),
+        (
+            "run",
+            {**RUN, "datasets": ["reviews", "made"],
+             "restrictions": {"small": {"datasets": ["made"]}}},
+            ["restrictions: leave no model for dataset 'reviews'"],
         ),
         # sections that contradict themselves
         ("run/seed", 2**70, [f"run.yaml: seed: must be below 2^63 (got {2**70})"]),
@@ -260,6 +225,16 @@ def test_a_restriction_of_a_model_that_is_not_selected_does_no_harm(load):
             {"step_interval": 13},
             ["allowed are its multiples, the nearest is 15"],
         ),
+        (
+            "run/evaluation",
+            {"pi_per_step": 3, "pi_grid": [0.2, 0.8]},
+            ["pi_per_step: 3 is more than the 2 retaining"],
+        ),
+        (
+            "run/evaluation",
+            {"pi_per_step": 2, "draws": {"target_half_width": 0.1}},
+            ["where draws is a budget"],
+        ),
         # selections
         ("run/models", "small", ["run.yaml: models: expected `all` or a list", "write [small]"]),
         ("run/models", ["small", "small"], ["run.yaml: models: listed twice: small"]),
@@ -274,9 +249,6 @@ def test_a_restriction_of_a_model_that_is_not_selected_does_no_harm(load):
                 ("hidden_size", 97, ": hidden_size", "97 is not allowed with 4 heads"),
                 ("key_value_heads", 3, ": key_value_heads", "3 is not allowed with 4 heads"),
                 ("seed", 2**70, ".seed", f"must be below 2^63 (got {2**70})"),
-                ("seed", -1, ".seed", "must be greater than or equal to 0 (got -1)"),
-                ("training_records", 10**12, ".training_records", "must be less than or equal"),
-                ("layers", 10**9, ".layers", "must be less than or equal to 1000"),
             )
         ),
         # datasets that contradict themselves
@@ -368,6 +340,12 @@ def test_a_restriction_of_a_model_that_is_not_selected_does_no_harm(load):
             {"models": {"small": {}}},
             ["run.yaml: catalogue.models.small: duplicate name", "models.yaml has it already"],
         ),
+        (
+            "run",
+            {**RUN, "models": ["a"],
+             "catalogue": {"models": {"a": {"extends": "b"}, "b": {"extends": "a"}}}},
+            ["catalogue.models: a: extends itself: a → b"],
+        ),
         ("run/models", ["trained"], ["model 'trained': source.datasets: 'made' is no selected"]),
         # names become folders and parts of command lines, also those that nobody selects
         *(
@@ -408,20 +386,11 @@ def test_entries_of_one_method_have_the_options_that_differ_in_their_labels(load
 def test_a_modified_backward_pass_is_refused_for_quantised_weights_by_name(load, monkeypatch):
     monkeypatch.setattr(load_method("saliency"), "modifies_backward", True)
     quantised = {"quantization": "nf4", **CATALOGUE["models"]["small"]}
-    with pytest.raises(BenchmarkError) as error:
+    message = "restrictions.small.methods: saliency modify .* quantised .nf4.; allowed: random$"
+    with pytest.raises(BenchmarkError, match=message):
         load("models/small", quantised, methods=["random", "saliency"])
-    assert str(error.value) == (
-        "run.yaml: restrictions.small.methods: saliency modify the backward pass, but the weights "
-        "of 'small' are quantised (nf4); allowed: random"
-    )
     restricted = {"small": {"methods": ["random"]}}
     load("models/small", quantised, methods=["random", "saliency"], restrictions=restricted)
-
-
-def test_entries_that_extend_each_other_are_an_error(load):
-    additions = {"models": {"a": {"extends": "b"}, "b": {"extends": "a"}}}
-    with pytest.raises(BenchmarkError, match=r"catalogue.models: a: extends itself: a → b"):
-        load(models=["a"], catalogue=additions)
 
 
 def test_an_extension_takes_over_what_it_does_not_say(load):
@@ -470,14 +439,10 @@ def test_a_masked_model_can_be_added_by_the_run_file_alone(load):
     assert list(config.masked_models) == ["mine"]
     names = {"model": "small", "dataset": "reviews", "part": "reviews"}
     job = AttributeJob.of(config, method="saliency", **names)
-    assert job.masked_model == LoadedModel(
-        name="mine",
-        repository="o/roberta",
-        revision="main",
-        dtype="bfloat16",
-        quantization="none",
-        device="auto",
+    expected = LoadedModel(
+        name="mine", repository="o/roberta", revision="main", dtype="bfloat16", device="auto"
     )
+    assert job.masked_model == expected
 
 
 def test_a_masked_model_that_no_method_needs_may_be_out_of_reach(load):
@@ -522,14 +487,11 @@ def test_yaml_that_cannot_be_read_is_refused_in_one_line(tmp_path, text, complai
     [
         ("max_samples", True, "must be a whole number (got True)"),
         ("max_samples", 8.0, "must be a whole number (got 8.0)"),
-        ("max_samples", "yes", "must be a whole number (got 'yes')"),
         ("max_samples", "-1", "must be greater than 0 (got -1)"),
         ("evaluation/minimum_h0", True, "must be a number (got True)"),
         ("evaluation/pi_grid", [0.5, True], "must be a number (got True)"),
         ("metric_validation/noise", ["0.5", "many"], "must be a number (got 'many')"),
-        ("sensitivity", 1, "must be true or false (got 1)"),
         ("sensitivity", "t", "must be true or false (got 't')"),
-        ("run", 2024, "must be a text (got 2024)"),
     ],
 )
 def test_a_value_has_the_type_that_yaml_gives_it(load, key, value, complaint):
@@ -579,19 +541,8 @@ def test_a_missing_catalogue_is_named(tmp_path):
 
 
 def local_dataset(path):
-    return {
-        "datasets": {
-            "mine": {
-                "extends": "reviews",
-                "source": {"kind": "file", "path": str(path), "format": "jsonl"},
-            }
-        }
-    }
-
-
-def test_a_missing_local_file_is_named(load, tmp_path):
-    with pytest.raises(BenchmarkError, match=r"dataset 'mine': source.path: no such file: .*gone"):
-        load(datasets=["mine"], catalogue=local_dataset(tmp_path / "gone.jsonl"))
+    source = {"kind": "file", "path": str(path), "format": "jsonl"}
+    return {"datasets": {"mine": {"extends": "reviews", "source": source}}}
 
 
 def test_an_absent_column_is_named_before_any_job(load, tmp_path):
@@ -602,16 +553,16 @@ def test_an_absent_column_is_named_before_any_job(load, tmp_path):
         check_columns(FetchJob.of(config, dataset="mine"))
 
 
-def test_a_local_root_that_is_not_set_is_asked_for(load):
-    with pytest.raises(BenchmarkError, match="add `--config local_root=DIR`"):
-        load(datasets=["mine"], catalogue=local_dataset("{local_root}/mine.jsonl"))
-
-
-def test_a_local_root_is_filled_in(load, tmp_path):
-    (tmp_path / "mine.jsonl").write_text("{}")
-    additions = local_dataset("{local_root}/mine.jsonl")
-    config = load(datasets=["mine"], catalogue=additions, local_root=str(tmp_path))
-    assert config.datasets["mine"].source.path == f"{tmp_path}/mine.jsonl"
+@pytest.mark.parametrize(
+    ("path", "message"),
+    [
+        ("nowhere/gone.jsonl", "dataset 'mine': source.path: no such file: .*gone"),
+        ("{local_root}/mine.jsonl", "add `--config local_root=DIR`"),
+    ],
+)
+def test_a_local_file_that_is_not_there_is_named(load, path, message):
+    with pytest.raises(BenchmarkError, match=message):
+        load(datasets=["mine"], catalogue=local_dataset(path))
 
 
 def test_a_local_root_is_filled_in_every_file_of_a_list(load, tmp_path):
@@ -644,38 +595,28 @@ def test_a_gguf_file_is_looked_at_before_any_job(load, tmp_path):
         load(models=["mine"], catalogue=gguf_model(tmp_path / "other.gguf"))
 
 
+WEIGHTS = {"config.json": "", "model.safetensors": ""}
+
+
 @pytest.mark.parametrize(
     ("files", "complaint"),
     [
-        (None, "no such folder"),
-        ([], "holds no config.json"),
-        (["config.json"], r"holds no \*.safetensors"),
-        (["config.json", "pytorch_model.bin"], r"holds no \*.safetensors"),
-        (
-            ["config.json", "model.safetensors", "adapter_config.json"],
-            "holds adapter_config.json; merge the adapter into its model",
-        ),
+        (None, "model 'mine': source.path: .*no such folder"),
+        ({}, "model 'mine': source.path: .*holds no config.json"),
+        ({"config.json": "", "pytorch_model.bin": ""}, r"holds no \*.safetensors"),
+        (WEIGHTS | {"adapter_config.json": ""}, "adapter_config.json; merge the adapter into its"),
+        (WEIGHTS | {"config.json": '{"num_hidden_layers": 1001}'}, "layers: 1001 is not allowed"),
     ],
 )
 def test_a_local_model_folder_is_checked(load, tmp_path, files, complaint):
     folder = tmp_path / "model"
-    for name in files or []:
-        folder.mkdir(exist_ok=True)
-        (folder / name).touch()
-    if files == []:
+    if files is not None:
         folder.mkdir()
+    for name, text in (files or {}).items():
+        (folder / name).write_text(text)
     source = {"kind": "local", "path": str(folder)}
     additions = {"models": {"mine": {"label": "Mine", "source": source}}}
-    with pytest.raises(BenchmarkError, match=f"model 'mine': source.path: .*{complaint}"):
-        load(models=["mine"], catalogue=additions)
-
-
-def test_a_local_model_of_a_billion_layers_is_refused(load, tmp_path):
-    (tmp_path / "model.safetensors").touch()
-    (tmp_path / "config.json").write_text('{"num_hidden_layers": 1000000000}')
-    source = {"kind": "local", "path": str(tmp_path)}
-    additions = {"models": {"mine": {"label": "Mine", "source": source}}}
-    with pytest.raises(BenchmarkError, match=r"config.json: num_hidden_layers: 10+ is not allowed"):
+    with pytest.raises(BenchmarkError, match=complaint):
         load(models=["mine"], catalogue=additions)
 
 
@@ -703,12 +644,14 @@ def test_scores_made_elsewhere_are_a_method_of_the_run(load):
 @pytest.mark.parametrize(
     ("entry", "complaint"),
     [
-        (
-            {"options": {"layers": 2}},
-            "scores that are not attributed, by `source`, take no `method`, `options` or `target`",
+        *(
+            ({key: value}, "scores that are not attributed, by `source`, take no `method`, `opti")
+            for key, value in (
+                ("options", {"layers": 2}),
+                ("method", "saliency"),
+                ("target", "label"),
+            )
         ),
-        ({"method": "saliency"}, "scores that are not attributed, by `source`, take no `method`"),
-        ({"target": "label"}, "scores that are not attributed, by `source`, take no `method`"),
         (
             {"source": {"kind": "scores", "path": "{method}.parquet"}},
             "braces are not allowed, but for {local_root}, {model} and {dataset}: {method}.parquet",
@@ -756,14 +699,6 @@ def check_shipped(config):
         check_columns(FetchJob.of(config, dataset=dataset))
         for model in config.models:
             assert PromptJob.of(config, model=model, dataset=dataset).messages
-
-
-def test_the_demonstration_s_run_file_loads(root):
-    config = load_shipped(root, "config")
-    check_shipped(config)
-    assert {entry.source.kind for entry in config.models.values()} == {"trained"}
-    assert {entry.source.kind for entry in config.datasets.values()} == {"embedded"}
-    assert {entry.task for entry in config.datasets.values()} == {"classification", "generation"}
 
 
 def test_the_paper_s_run_file_loads_and_says_what_the_paper_says(root):
@@ -814,11 +749,6 @@ def test_the_local_run_file_loads_with_enough_records(root, shared):
         chosen = sample(rows, SampleJob.of(config, part=name).samples, config.run_file.seed)
         assert len(chosen) == 25
         assert all(row["status"] == OK for row in rows)
-
-
-def test_the_local_run_file_asks_for_its_folder(root):
-    with pytest.raises(BenchmarkError, match="local_root=DIR"):
-        load_shipped(root, "local")
 
 
 # YAML that no run file needs --------------------------------------------------------------------

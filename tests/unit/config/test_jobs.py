@@ -158,8 +158,8 @@ def test_the_target_of_open_text_is_always_the_generated_token(raw):
 
 
 def test_a_method_may_explain_another_token_than_the_run(raw):
-    own = {"generated": {"method": "saliency", "label": "Generated", "target": "generated"}}
-    catalogue = {"methods": {**raw["catalogue"]["methods"], **own}}
+    more = {"generated": {"method": "saliency", "label": "Generated", "target": "generated"}}
+    catalogue = {"methods": {**raw["catalogue"]["methods"], **more}}
     permuted = {"permuted_methods": ["generated"]}
     config = load(raw, catalogue=catalogue, metric_validation=permuted)
     for method in ("generated", "generated-permuted-1"):
@@ -188,15 +188,13 @@ def test_a_method_may_have_another_target_as_well_and_its_evaluation_is_the_same
 
 
 def test_only_random_scores_depend_on_whether_a_sample_has_one_heatmap(raw):
-    values = "own", "aggregated"
-    own, aggregated = (
-        load(raw, evaluation={**raw["evaluation"], "step_scores": value}) for value in values
-    )
-    before, after = (made(config, "attribute", dataset="demo-why") for config in (own, aggregated))
-    assert before == after
-    for config, value in zip((own, aggregated), values, strict=True):
+    same = []
+    for value in ("own", "aggregated"):
+        config = load(raw, evaluation={**raw["evaluation"], "step_scores": value})
+        same.append(made(config, "attribute", dataset="demo-why"))
         random = made(config, "attribute", method="random", dataset="demo-why")
         assert random.step_scores == value
+    assert same[0] == same[1]
 
 
 def test_only_datasets_of_label_words_are_ranked_and_none_if_switched_off(raw):
@@ -218,8 +216,8 @@ def test_evidence_is_known_of_records_that_say_which_words_decide(raw, tmp_path)
     eraser = {"rationales": {"extends": "boolq_eraser", "source": source}}
     catalogue = raw["catalogue"] | {"datasets": eraser}
     config = load(raw, catalogue=catalogue, datasets=["rationales", "sst2", *raw["datasets"]])
-    found = [name for name, entry in config.datasets.items() if entry.has_evidence]
-    assert found == ["rationales", *raw["datasets"]]
+    with_evidence = [name for name, entry in config.datasets.items() if entry.has_evidence]
+    assert with_evidence == ["rationales", *raw["datasets"]]
 
 
 def test_only_methods_that_need_the_masked_model_depend_on_it(raw, monkeypatch):

@@ -53,15 +53,13 @@ def test_shards_are_whole_shards_of_the_evaluation_and_these_whole_blocks(
     size, evaluated, factor, count, expected, smaller
 ):
     config = run_of(size, factor, evaluated, max_samples=count)
-    found, of_evaluation = (
-        parts_of(config, "small", "pieces") for parts_of in (parts, evaluation_parts)
-    )
-    assert [places(part) for part in found] == expected
+    large, of_evaluation = (made(config, "small", "pieces") for made in (parts, evaluation_parts))
+    assert [places(part) for part in large] == expected
     assert [places(part) for part in of_evaluation] == smaller
-    assert {dataset_of(part) for part in found} == {"pieces"}
+    assert {dataset_of(part) for part in large} == {"pieces"}
     for part in of_evaluation:
         outer = enclosing_part(config, "small", part)
-        assert outer in found
+        assert outer in large
         if places(part):
             assert places(outer)[0] <= places(part)[0] < places(part)[1] <= places(outer)[1]
 
