@@ -19,34 +19,23 @@ READINGS = {
     "relu": ("layer", "sum"),
     "heads": ("merged", "per_head"),
 }
-WEIGHTS = {
-    "layers": (1, 2, None),
-    "token_weights": ("loosened", "original"),
-    "heads": ("merged", "per_head"),
-}
+TOKEN_WEIGHTS = ("loosened", "original")
+WEIGHTS = {"layers": (1, 2, None), "token_weights": TOKEN_WEIGHTS, "heads": READINGS["heads"]}
 RAW = {"threshold": 0, "normalise_layers": False, "final_norm": False}
 OPTIONS = {
-    "attention": LAST_LAYERS,
-    "attention_rollout": [{}],
-    "depass": [{}],
-    "flashtrace": [{}],
-    "ifr": [{}],
+    **dict.fromkeys(("attention", "grad_ellm_inseq"), LAST_LAYERS),
+    **{name: [{}] for name in ("attention_rollout", "depass", "flashtrace", "ifr")},
     "grad_ellm": [
         dict(zip(axes, values, strict=True))
         for axes in (READINGS, WEIGHTS)
         for values in product(*axes.values())
     ]
     + [{"relu": "sum", "token_weights": "original", "heads": heads} for heads in READINGS["heads"]],
-    "grad_ellm_inseq": LAST_LAYERS,
     "value_zeroing": [
-        {},
-        {"threshold": 0.02},  # a good part of the distances of these models is below
+        *({}, {"final_norm": False}, {"layers": 1}, {"layers": 2, "normalise_layers": False}, RAW),
+        # A good part of the distances of these models is below.
+        *({"threshold": 0.02, "normalise_layers": normalise} for normalise in (True, False)),
         {"normalise_layers": False},
-        {"normalise_layers": False, "threshold": 0.02},
-        {"final_norm": False},
-        {"layers": 1},
-        {"layers": 2, "normalise_layers": False},
-        RAW,
     ],
 }
 CASES = [
@@ -85,9 +74,9 @@ def test_scores_are_those_of_the_equations(name, shape, options):
     if name in ("depass", "flashtrace", "ifr"):
         with_biases(model)
     chosen = explained() if name == "grad_ellm" else samples()
-    found = [attribute(name, model, [one], **options)[0] for one in chosen]
+    made = [attribute(name, model, [one], **options)[0] for one in chosen]
     model.network.set_attn_implementation(eager_reference.NAME)
-    for sample, scores in zip(chosen, found, strict=True):
+    for sample, scores in zip(chosen, made, strict=True):
         for row, of_step in enumerate(scores):
             expected = by_equations(name, model.network, sample, row, options).detach()
             largest = float(expected.abs().max())

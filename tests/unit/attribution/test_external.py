@@ -15,13 +15,13 @@ import pytest
 import check_scores
 import export_prompts
 import import_scores
-from helpers.explained_rows import answer, prompt
+from helpers import explained_rows
+from helpers.explained_rows import DATASET, MODEL, answer, prompt
 from pisoft.config.jobs.cells import ExportJob, ImportJob
 from pisoft.errors import BenchmarkError
 from pisoft.store.cells import read_attributions
 from pisoft.store.parquet import read_rows, write_rows
 
-MODEL, DATASET = "llama", "sst2"
 FAILED = "prompt_too_long"
 PROMPTS = [prompt("a", ["x", "y"]), prompt("b", ["z"]), prompt("c", ["w"], status=FAILED)]
 NOTHING = {"output_ids": [], "output_token_texts": [], "steps": [], "target_ids": []}
@@ -37,14 +37,11 @@ class Cell:
 
     def __init__(self, folder, prompts=PROMPTS, answers=ANSWERS, target="label"):
         self.target = target
-        self.prompts = folder / f"prompts/{MODEL}/{DATASET}.parquet"
-        self.generations = folder / f"generations/{MODEL}/{DATASET}.parquet"
-        self.whole = self.prompts
+        self.prompts = self.whole = explained_rows.write(folder, "prompts", prompts, MODEL)
+        self.generations = explained_rows.write(folder, "generations", answers, MODEL)
         self.exported = folder / "to_score.parquet"
         self.scores = folder / "scores.parquet"
         self.output = folder / "attributions.parquet"
-        write_rows(self.prompts, "prompts", prompts, {})
-        write_rows(self.generations, "generations", answers, {})
 
     def export(self):
         """Write what there is to score and return it as a user reads it, with scores."""
@@ -94,30 +91,30 @@ def test_the_target_says_which_token_is_scored_and_scores_of_another_are_refused
     }  # fmt: skip
     words = {"label_words": ["Yes", "No"], "label_token_ids": [50, 60]}
     prompts = [PROMPTS[0] | {"label": "Yes"} | words]
-    found = {}
+    rows = {}
     for target in ("label", "generated", "contrastive"):
         cell = Cell(tmp_path / target, prompts, [word], target)
-        found[target] = cell.export()
+        rows[target] = cell.export()
         (row,) = read_rows(cell.exported, "to_score")
         token = (9, " Sure") if target == "generated" else (50, "Yes")
         assert (row["target_id"], row["target_text"]) == token
         assert row["foil_ids"] == ([60] if target == "contrastive" else [])
     with pytest.raises(BenchmarkError, match=r"wrong target_id: .* 9, expected 50"):
-        cell.import_(found["generated"])
+        cell.import_(rows["generated"])
     with pytest.raises(BenchmarkError, match=r"wrong foil_ids: .* is nothing, expected 60"):
-        cell.import_(found["label"])
-    assert cell.import_(found["contrastive"])[0]["status"] == "ok"
+        cell.import_(rows["label"])
+    assert cell.import_(rows["contrastive"])[0]["status"] == "ok"
 
 
 def test_scores_are_imported_in_the_order_of_the_samples_whatever_the_file_s(cell):
     rows = cell.export()
     other = rows.assign(model="other", scores=None)
-    found = cell.import_(pd.concat([other, rows[::-1]]).drop(columns="token_texts"))
+    imported = cell.import_(pd.concat([other, rows[::-1]]).drop(columns="token_texts"))
     float32 = [float(np.float32(place / 7)) for place in range(5)]
-    assert [(row["sample_id"], row["step"], row["status"]) for row in found] == [
+    assert [(row["sample_id"], row["step"], row["status"]) for row in imported] == [
         ("a", 0, "ok"), ("a", 2, "ok"), ("b", 0, "ok"), ("c", 0, FAILED),
     ]  # fmt: skip
-    assert [row["raw_scores"] for row in found] == [float32, float32, float32[:4], None]
+    assert [row["raw_scores"] for row in imported] == [float32, float32, float32[:4], None]
     read_attributions(cell.output, cell.prompts, PROMPTS, ANSWERS)
 
 
@@ -126,8 +123,8 @@ def test_scores_that_are_all_equal_are_warned_about(cell, caplog):
     rows = cell.export()
     cell.import_(rows)
     assert kind not in caplog.text
-    found = cell.import_(rows.assign(scores=[[0.1] * len(ids) for ids in rows["input_ids"]]))
-    assert found[0]["raw_scores"] == [float(np.float32(0.1))] * 5
+    equal = rows.assign(scores=[[0.1] * len(ids) for ids in rows["input_ids"]])
+    assert cell.import_(equal)[0]["raw_scores"] == [float(np.float32(0.1))] * 5
     assert f"{cell.scores}: {kind}: 3 of 3 rows, the first: sample 'a', step 0" in caplog.text
 
 
@@ -166,58 +163,41 @@ def added(place, **changes):
 
 WRONG = [
     (added(0, sample_id="q"), "unknown samples: 1 of 4 rows, the first: sample 'q', step 0"),
-    (added(0, sample_id="c"), "unknown samples: 1 of 4 rows, the first: sample 'c', step 0"),
+    (added(0, sample_id="c"), "unknown samples: 1 of 4 rows, the first: sample 'c'"),  # failed
     (lambda rows: rows[:2], "missing samples: 1 of 2 samples, the first: sample 'b'"),
     (lambda rows: rows.drop(index=1), "missing steps: 1 of 3 steps, the first: sample 'a', step 2"),
     (added(2, step=5), "unknown steps: 1 of 4 rows, the first: sample 'b', step 5"),
     (added(1), "duplicate rows: 1 of 4 rows, the first: sample 'a', step 2"),
-    (
-        changed("input_ids", 2, lambda ids: [*ids[:2], 99, ids[3]]),
-        "wrong input_ids: 1 of 3 rows, the first: sample 'b', step 0: place 2, counted from 0, is "
-        "99, expected 2 ('z')",
-    ),
+    (changed("input_ids", 2, lambda ids: [*ids[:2], 99, ids[3]]),
+     "wrong input_ids: 1 of 3 rows, the first: sample 'b', step 0: place 2, counted from 0, is 99, "
+     "expected 2 ('z')"),
     (changed("input_ids", 0, lambda ids: ids[:-1]), "from 0, is nothing, expected 4 ('</s>')"),
     (changed("input_ids", 0, lambda ids: [*ids, 1]), "0, is 1, expected nothing"),
     (changed("input_ids", 0, None), "wrong input_ids: 1 of 3 rows"),
-    (
-        changed("output_ids", 1, lambda ids: [ids[0], 5]),
-        "wrong output_ids: 1 of 3 rows, the first: sample 'a', step 2: place 1, counted from 0, is "
-        "5, expected 8",
-    ),
-    (
-        changed("target_id", 1, 8),
-        "wrong target_id: 1 of 3 rows, the first: sample 'a', step 2: 8, ",
-    ),
+    (changed("output_ids", 1, lambda ids: [ids[0], 5]),
+     "wrong output_ids: 1 of 3 rows, the first: sample 'a', step 2: place 1, counted from 0, is 5, "
+     "expected 8"),
+    (changed("target_id", 1, 8), "wrong target_id: 1 of 3 rows, the first: sample 'a', step 2: 8"),
     (changed("scores", 1, None), "no scores: 1 of 3 rows, the first: sample 'a', step 2"),
     (lambda rows: rows.assign(scores=None), "no scores: 3 of 3 rows"),
-    (
-        changed("scores", 0, lambda scores: scores[:-1]),
-        "wrong number of scores: 1 of 3 rows, the first: sample 'a', step 0: 4 for 5 prompt tokens",
-    ),
-    (
-        lambda rows: exactly(changed("scores", 2, [0.0, math.nan, 1.0, math.inf])(rows)),
-        "scores that are not finite: 1 of 3 rows, the first: sample 'b', step 0: nan at place 1",
-    ),
+    (changed("scores", 0, lambda scores: scores[:-1]),
+     "wrong number of scores: 1 of 3 rows, the first: sample 'a', step 0: 4 for 5 prompt tokens"),
+    (lambda rows: exactly(changed("scores", 2, [0.0, math.nan, 1.0, math.inf])(rows)),
+     "scores that are not finite: 1 of 3 rows, the first: sample 'b', step 0: nan at place 1"),
     (changed("scores", 2, [0.0, 1.0, 1.0, None]), "step 0: nan at place 3, counted from 0"),
-    (
-        changed("scores", 2, [0.0, 1.0, 1e39, 0.0]),
-        "scores that float32 does not hold: 1 of 3 rows, the first: sample 'b', step 0: 1e+39 at "
-        "place 2, counted from 0, of scores from 0.0 to 1e+39; shift or scale them",
-    ),
+    (changed("scores", 2, [0.0, 1.0, 1e39, 0.0]),
+     "scores that float32 does not hold: 1 of 3 rows, the first: sample 'b', step 0: 1e+39 at "
+     "place 2, counted from 0, of scores from 0.0 to 1e+39; shift or scale them"),
     (changed("scores", 2, [1.0, 1.0, 1 + 1e-9, 1.0]), "1.000000001 at place 2, counted from 0, of"),
     (changed("scores", 2, [0.0, 1e-50, 0.0, 0.0]), "step 0: 1e-50 at place 1, counted from 0"),
-    (
-        lambda rows: rows.drop(columns=["target_id", "scores"]),
-        "columns are missing: target_id, scores; `make export CONFIG=…` writes a file to begin",
-    ),
+    (lambda rows: rows.drop(columns=["target_id", "scores"]),
+     "columns are missing: target_id, scores; `make export CONFIG=…` writes a file to begin"),
     (lambda rows: rows.assign(scores="0.1 0.2"), "'scores' is large_string, expected list<"),
     (changed("input_ids", slice(None), [["one"]] * 3), "is list<element: string>, expected list<"),
-    (
-        lambda rows: rows.assign(model="other"),
-        "has no row of model 'llama' on dataset 'sst2'; it has rows of: other on sst2",
-    ),
+    (lambda rows: rows.assign(model="other"),
+     "has no row of model 'llama' on dataset 'sst2'; it has rows of: other on sst2"),
     (lambda rows: rows[:0], "it has rows of: none"),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("change", "message"), WRONG)
@@ -292,8 +272,8 @@ def test_the_check_names_every_kind_of_problem_and_fails(tmp_path, monkeypatch, 
             table.to_parquet(tmp_path / "toy-sst2.parquet")
         with nullcontext() if fine else pytest.raises(BenchmarkError, match="imported as they are"):
             check_scores.main(given)
-        told = capsys.readouterr().out.splitlines()
-        for line, expected in zip(told, lines, strict=True):
+        printed = capsys.readouterr().out.splitlines()
+        for line, expected in zip(printed, lines, strict=True):
             assert line.startswith(f"mine, toy on sst2: {expected}")
 
 

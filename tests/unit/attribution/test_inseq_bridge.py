@@ -45,8 +45,8 @@ def load(inseq):
 
 
 def attribute(loaded, prompt, output, **options):
-    found = loaded.attribute(text(prompt), text([*prompt, *output]), show_progress=False, **options)
-    return found.sequence_attributions[0].target_attributions  # (prompt + output, steps)
+    made = loaded.attribute(text(prompt), text([*prompt, *output]), show_progress=False, **options)
+    return made.sequence_attributions[0].target_attributions  # (prompt + output, steps)
 
 
 @pytest.mark.parametrize(
@@ -58,37 +58,35 @@ def attribute(loaded, prompt, output, **options):
 def test_scores_are_our_own_for_every_generated_token(load, shape, options):
     model, plain = twins(shape)
     expected = ours(model, PROMPT, ANSWER, **options).float()
-    for found in (
+    for scores in (
         attribute(load(plain, **options), PROMPT, ANSWER),
         attribute(load(plain), PROMPT, ANSWER, **options),  # for one call
     ):
-        assert found.shape == (9, 4)
-        torch.testing.assert_close(found[:5].T, expected, rtol=1e-6, atol=0)
-        assert found[5:].isnan().all()
+        assert scores.shape == (9, 4)
+        torch.testing.assert_close(scores[:5].T, expected, rtol=1e-6, atol=0)
+        assert scores[5:].isnan().all()
 
 
 def test_every_text_of_a_list_has_its_own_prompt_and_is_shown_and_read_back(load, inseq, tmp_path):
     model, plain = twins("llama-gqa")
     prompts = [PROMPT, [7, 12, 40]]
     whole = [text([*prompt, *ANSWER]) for prompt in prompts]
-    found = load(plain).attribute([*map(text, prompts)], whole, show_progress=False)
-    found.save(tmp_path / "scores.json")
+    made = load(plain).attribute([*map(text, prompts)], whole, show_progress=False)
+    made.save(tmp_path / "scores.json")
     read = inseq.FeatureAttributionOutput.load(tmp_path / "scores.json")
-    for output in (found, read):
+    for output in (made, read):
         for prompt, sequence in zip(prompts, output.sequence_attributions, strict=True):
             scores = sequence.target_attributions[: len(prompt)].T
             expected = ours(model, prompt, ANSWER).float()
             torch.testing.assert_close(scores, expected, rtol=1e-6, atol=0)
-    assert "w30" in found.aggregate().show(display=False, return_html=True)
+    assert "w30" in made.aggregate().show(display=False, return_html=True)
     assert plain.config._attn_implementation == "eager"
     assert all(p.requires_grad and p.grad is None for p in plain.parameters())
 
 
 def test_wrong_options_are_named(load):
     plain = twins("llama-gqa")[1]
-    with pytest.raises(
-        BenchmarkError, match="grad_ellm: layer: unknown key; did you mean 'layers'"
-    ):
+    with pytest.raises(BenchmarkError, match="grad_ellm: layer: unknown key; did you mean 'layer"):
         load(plain, layer=2)
     with pytest.raises(BenchmarkError, match="option layers: 4 is more than the 3"):
         attribute(load(plain, layers=4), PROMPT, ANSWER)

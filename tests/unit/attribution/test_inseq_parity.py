@@ -136,11 +136,11 @@ def attributed_by_us(network, tokenizer, name, prompt_ids, output_ids, **options
     return method.attribute(model, Batch([sample], model.device))[0].double()
 
 
-def assert_close(found, expected):
+def assert_close(scores, expected):
     """Compare scores (steps, prompt)."""
     largest = expected.amax(dim=1)
     assert (largest > 0).all()
-    error = (found - expected).abs().amax(dim=1) / largest
+    error = (scores - expected).abs().amax(dim=1) / largest
     assert error.max() <= TOLERANCE, f"relative error by step: {error.tolist()}"
 
 
@@ -169,5 +169,5 @@ def test_shares_of_all_layers_are_what_inseq_shows_by_default(networks, name, op
     theirs, ours, tokenizer = networks
     prompt_ids, output_ids, sequence = attributed_by_inseq(theirs, tokenizer, name)
     expected = sequence.aggregate().target_attributions[: len(prompt_ids)].T.double()
-    found = attributed_by_us(ours, tokenizer, name, prompt_ids, output_ids, **options)
-    assert_close(*(scores / scores.sum(dim=1, keepdim=True) for scores in (found, expected)))
+    made = attributed_by_us(ours, tokenizer, name, prompt_ids, output_ids, **options)
+    assert_close(*(scores / scores.sum(dim=1, keepdim=True) for scores in (made, expected)))

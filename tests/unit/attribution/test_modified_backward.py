@@ -1,5 +1,6 @@
 """Modified backward passes against eager ones, each operation changed by its rule, in float64."""
 
+import re
 from functools import partial
 from types import SimpleNamespace
 
@@ -67,18 +68,18 @@ def test_with_all_rules_off_gradients_are_the_models_own(family):
     batch = Batch([SAMPLE], model.device)
     (expected,) = embedding_gradients(model, batch, "logit")
     with ModifiedBackward(model).applied(BackwardRules()) as probe:
-        (found,) = embedding_gradients(model, batch, "logit", probe=probe)
-    torch.testing.assert_close(found, expected, rtol=1e-12, atol=1e-12)
+        (gradients,) = embedding_gradients(model, batch, "logit", probe=probe)
+    torch.testing.assert_close(gradients, expected, rtol=1e-12, atol=1e-12)
 
 
 def test_the_softmax_of_gim_is_differentiated_at_its_temperature_without_a_factor():
     scores = torch.randn(3, 5, dtype=torch.float64, requires_grad=True)
     towards = torch.randn(3, 5, dtype=torch.float64)
     map_ = tempered_softmax(2, scores, -1)
-    (found,) = torch.autograd.grad((map_ * towards).sum(), scores)
+    (gradients,) = torch.autograd.grad((map_ * towards).sum(), scores)
     assert torch.equal(map_, scores.softmax(-1))
     s = (scores / 2).softmax(-1)
-    torch.testing.assert_close(found, s * (towards - (towards * s).sum(-1, keepdim=True)))
+    torch.testing.assert_close(gradients, s * (towards - (towards * s).sum(-1, keepdim=True)))
 
 
 def test_gim_compares_with_a_space_where_there_is_one_and_else_with_the_reference_token():
@@ -125,12 +126,9 @@ def test_a_model_whose_layers_are_checkpointed_is_tried_as_well():
 )
 def test_what_cannot_be_followed_is_refused_by_name(family, problem):
     model = model_of(family)
-    with pytest.raises(BenchmarkError) as error:
+    message = f"method 'cp_lrp': model '{family}': its backward pass cannot be"
+    with pytest.raises(BenchmarkError, match=f"^{message}.*{re.escape(problem)}"):
         build("cp_lrp").check(model)
-    message = str(error.value)
-    assert message.startswith(f"method 'cp_lrp': model '{family}': its backward pass cannot be")
-    assert problem in message
-    assert "\n" not in message
     assert hooks_of(model) == 0
 
 
@@ -168,11 +166,7 @@ class Bent(torch.nn.Module):
     ("part", "make", "problem"),
     [
         ("input_layernorm", lambda _: CubedNorm(), "norm CubedNorm is neither RMSNorm nor "),
-        (
-            "mlp",
-            SquaredUp,
-            "decoder layer 1 (LlamaDecoderLayer): feed-forward block SquaredUp is neither",
-        ),
+        ("mlp", SquaredUp, "1 (LlamaDecoderLayer): feed-forward block SquaredUp is neither"),
         ("self_attn.v_proj", Bent, "decoder layer 1 (LlamaDecoderLayer) computes more than norms,"),
     ],
 )
@@ -180,9 +174,8 @@ def test_a_part_that_computes_something_else_is_refused_by_name(part, make, prob
     model = twins("llama-gqa")[0]
     layer = model.blocks[1]
     layer.set_submodule(part, make(layer.get_submodule(part)))
-    with pytest.raises(BenchmarkError) as error:
+    with pytest.raises(BenchmarkError, match=re.escape(problem)):
         ModifiedBackward(model)
-    assert problem in str(error.value)
 
 
 def test_attention_with_other_gradients_than_the_models_is_refused(monkeypatch):

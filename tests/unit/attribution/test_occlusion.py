@@ -23,11 +23,11 @@ def test_occlusion_equals_leaving_out_one_token_at_a_time(shape, baseline):
     model, _ = twins(shape)
     table = model.network.get_input_embeddings().weight
     absent = torch.zeros_like(table[0]) if baseline == "zero" else table[0]  # 0 is <unk>
-    found = attribute("occlusion", model, samples(), baseline=baseline, signed=True)
+    signed_scores = attribute("occlusion", model, samples(), baseline=baseline, signed=True)
     unsigned = attribute("occlusion", model, samples(), baseline=baseline)
-    for sizes, scores in zip(unsigned, found, strict=True):
+    for sizes, scores in zip(unsigned, signed_scores, strict=True):
         torch.testing.assert_close(sizes, scores.abs(), **EXACT)
-    for sample, scores in zip(samples(), found, strict=True):
+    for sample, scores in zip(samples(), signed_scores, strict=True):
         for row, (step, target) in enumerate(zip(sample.steps, sample.target_ids, strict=True)):
             ids = [*sample.prompt_ids, *sample.output_ids[:step]]
             assert 2 not in ids  # an end-of-sequence token would stay as it is

@@ -55,14 +55,14 @@ def contrasted():
 def test_gradients_equal_autograd_step_by_step(shape, method, function):
     model, plain = twins(shape)
     if function == "contrast":
-        found = attribute(method, model, contrasted())
+        scores = attribute(method, model, contrasted())
     else:
-        found = attribute(method, model, samples(), attributed_function=function)
+        scores = attribute(method, model, samples(), attributed_function=function)
     for index, row, prompt, x, _, value in explained(plain, function):
         inputs = x.clone().requires_grad_(True)
         (gradients,) = torch.autograd.grad(value(inputs[None]).sum(), inputs)
         expected = REDUCE[method](x, gradients)[:prompt]
-        torch.testing.assert_close(found[index][row], expected, **EAGER)
+        torch.testing.assert_close(scores[index][row], expected, **EAGER)
 
 
 @pytest.mark.parametrize(
@@ -73,14 +73,14 @@ def test_integrated_gradients_equal_captums(shape, options):
     model, plain = twins(shape)
     contrast = options.pop("contrast", False)
     chosen = contrasted() if contrast else samples()
-    found = attribute("integrated_gradients", model, chosen, **options)
+    scores = attribute("integrated_gradients", model, chosen, **options)
     of = explained(plain, "contrast" if contrast else "probability")
     for index, row, prompt, x, baseline, value in of:
         expected = IntegratedGradients(value).attribute(
             x[None], baseline[None], n_steps=options.get("steps", 16), method="gausslegendre"
         )
         torch.testing.assert_close(
-            found[index][row], expected[0, :prompt].norm(dim=-1).detach(), **EAGER
+            scores[index][row], expected[0, :prompt].norm(dim=-1).detach(), **EAGER
         )
 
 
@@ -95,8 +95,8 @@ def test_a_path_in_float32_is_that_of_a_float32_model_whatever_the_weights(shape
     (expected,) = attribute("integrated_gradients", whole, alone)
     off = {}
     for dtype in ("model", "float32"):
-        (found,) = attribute("integrated_gradients", half, alone, path_dtype=dtype)
-        off[dtype] = float((found - expected).abs().max() / expected.max())
+        (scores,) = attribute("integrated_gradients", half, alone, path_dtype=dtype)
+        off[dtype] = float((scores - expected).abs().max() / expected.max())
     assert off["float32"] < 1e-5
     assert off["model"] > 50 * off["float32"]
     after = [*half.network.parameters()]
@@ -106,7 +106,7 @@ def test_a_path_in_float32_is_that_of_a_float32_model_whatever_the_weights(shape
 @pytest.mark.parametrize("shape", SHAPES)
 def test_deeplift_is_what_captum_computes(shape):
     model, plain = twins(shape)
-    found = attribute("deeplift", model, samples())
+    scores = attribute("deeplift", model, samples())
 
     for index, row, prompt, x, baseline, probability in explained(plain):
 
@@ -120,7 +120,7 @@ def test_deeplift_is_what_captum_computes(shape):
 
         expected = DeepLift(Explained()).attribute(x[None], baseline[None])
         torch.testing.assert_close(
-            found[index][row], expected[0, :prompt].norm(dim=-1).detach(), **EAGER
+            scores[index][row], expected[0, :prompt].norm(dim=-1).detach(), **EAGER
         )
 
 
@@ -146,7 +146,7 @@ def test_deeplift_is_refused_on_models_with_modules_that_captum_rescales():
 @pytest.mark.parametrize("shape", SHAPES)
 def test_gradient_shap_is_the_mean_over_its_random_points(shape):
     model, plain = twins(shape)
-    found = attribute("gradient_shap", model, samples(), draws=3)
+    scores = attribute("gradient_shap", model, samples(), draws=3)
     for index, row, prompt, x, baseline, probability in explained(plain):
         points = keyed_generator(1, "gradient_shap", samples()[index].sample_id).random(3)
         assert len(set(points)) == 3
@@ -155,4 +155,4 @@ def test_gradient_shap_is_the_mean_over_its_random_points(shape):
             inside = (baseline + u * (x - baseline)).requires_grad_(True)
             total += torch.autograd.grad(probability(inside[None]).sum(), inside)[0] / 3
         expected = ((x - baseline) * total).norm(dim=-1)[:prompt]
-        torch.testing.assert_close(found[index][row], expected, **EAGER)
+        torch.testing.assert_close(scores[index][row], expected, **EAGER)

@@ -53,8 +53,8 @@ def test_agreement_is_the_rank_correlation_with_the_same_weights_in_float32(
     expected = attribute_block(build(name), wide, PAIRS)
     for row, exact in zip(rows, expected, strict=True):
         if row.get("float32_agreement") is not None:
-            found = spearmanr(row["raw_scores"], exact["raw_scores"]).statistic
-            assert row["float32_agreement"] == pytest.approx(found, abs=1e-6)
+            correlation = spearmanr(row["raw_scores"], exact["raw_scores"]).statistic
+            assert row["float32_agreement"] == pytest.approx(correlation, abs=1e-6)
     assert min(agreements(rows).values()) < 1, "these scores were not in float32"
     for weight, before in zip(model.network.state_dict().values(), weights.values(), strict=True):
         assert weight.dtype == before.dtype == torch.bfloat16

@@ -20,15 +20,15 @@ def by_zeroing(model, sample, **options):
 
 
 def test_the_final_norm_is_not_without_effect():
-    found = []
+    scores = []
     for final_norm in (True, False):
         model = twins("llama-gqa")[0]
         model.decoder.norm.weight.data[::2] *= 4
         options = RAW | {"layers": 1, "final_norm": final_norm}
-        found += attribute("value_zeroing", model, samples()[1:2], **options)
+        scores += attribute("value_zeroing", model, samples()[1:2], **options)
         expected = by_zeroing(model, samples()[1], **options)
-        torch.testing.assert_close(found[-1][0], expected, **EAGER)
-    assert not torch.allclose(*found, rtol=0.05)
+        torch.testing.assert_close(scores[-1][0], expected, **EAGER)
+    assert not torch.allclose(*scores, rtol=0.05)
 
 
 @pytest.mark.parametrize("options", [{}, RAW], ids=["default", "raw"])
@@ -39,8 +39,8 @@ def test_layers_of_another_form_run_their_own_forward(options):
     for layer in model.decoder.layers:
         layer.register_forward_hook(lambda _, given, output: output * 1.5 - given[0] / 4)
     assert layer_form(model) is LAYER_FORWARD
-    (found,) = attribute("value_zeroing", model, samples()[1:2], **options)
-    torch.testing.assert_close(found[0], by_zeroing(model, samples()[1], **options), **EAGER)
+    (scores,) = attribute("value_zeroing", model, samples()[1:2], **options)
+    torch.testing.assert_close(scores[0], by_zeroing(model, samples()[1], **options), **EAGER)
 
 
 def test_a_layer_without_any_distance_adds_nothing():
@@ -70,8 +70,8 @@ def test_small_distances_are_not_lost_in_a_16_bit_model(shape):
     exact.network.load_state_dict(rounded.network.state_dict())
     ids = torch.randint(3, VOCABULARY, (100,), generator=torch.Generator().manual_seed(0)).tolist()
     chosen = [ExplainedSample("long", ids, [9], [0], [9])]
-    (found,), (expected,) = (attribute("value_zeroing", m, chosen, **RAW) for m in (rounded, exact))
-    torch.testing.assert_close(found.double(), expected, rtol=0.03, atol=0)
+    (made,), (expected,) = (attribute("value_zeroing", m, chosen, **RAW) for m in (rounded, exact))
+    torch.testing.assert_close(made.double(), expected, rtol=0.03, atol=0)
 
 
 def test_layers_that_mix_positions_behind_attention_are_refused():
