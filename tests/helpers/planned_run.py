@@ -13,35 +13,19 @@ from pisoft.cost.lengths import SampleLengths
 
 # Beginnings of the rules that only ask for a commit, or turn results into numbers and pages.
 SHORT = (
-    "resolve",
-    "make_masked",
-    "construct",
-    "summarise",
-    "validate",
-    "normalise",
-    "check",
-    "estimate",
-    "compare",
-    "tabulate",
-    "plot",
-    "build_explorer",
-    "build_figure_pages",
-    "build_index",
-    "note",
+    *("resolve", "make_masked", "construct", "summarise", "validate", "normalise", "check"),
+    *("estimate", "compare", "tabulate", "plot", "build_explorer", "build_figure_pages"),
+    *("build_index", "note"),
 )
 CATALOGUE = Path(__file__).parents[2] / "config/catalogue"
 WEIGHTS = 1e6
-FIELD = {"text": "text"}
+HUB = {"kind": "hub", "split": "test"}
+SHOWN = {"fields": {"text": "text"}, "messages": [{"role": "user", "content": "{text}"}]}
 RUN = {
-    "run": "small",
-    "models": ["small"],
-    "datasets": ["reviews", "stories"],
-    "methods": ["random", "saliency"],
-    "protocols": ["dynamic"],
-    "generation": {"max_new_tokens": 11, "step_interval": 5},
+    "run": "small", "models": ["small"], "datasets": ["reviews", "stories"],
+    "methods": ["random", "saliency"], "protocols": ["dynamic"], "block_size": 16,
+    "generation": {"max_new_tokens": 11, "step_interval": 5}, "ranking": None,
     "evaluation": {"draws": 4, "pi_grid": [0.2, 0.5, 0.8]},
-    "ranking": None,
-    "block_size": 16,
     "catalogue": {
         "models": {
             "small": {
@@ -50,27 +34,20 @@ RUN = {
             }
         },
         "datasets": {
-            "reviews": {
-                "label": "Reviews",
-                "task": "classification",
-                "source": {"kind": "hub", "repository": "no/reviews", "split": "test"},
-                "fields": FIELD,
+            "reviews": SHOWN | {
+                "label": "Reviews", "task": "classification", "samples": 40,
+                "source": HUB | {"repository": "no/reviews"},
                 "labels": {"column": "label", "words": {"0": "no", "1": "yes"}},
-                "messages": [{"role": "user", "content": "{text}"}],
-                "samples": 40,
                 "expected": {"content_tokens": 20},
             },
-            "stories": {
-                "label": "Stories",
-                "task": "generation",
-                "source": {"kind": "hub", "repository": "no/stories", "split": "test"},
-                "fields": FIELD,
-                "messages": [{"role": "user", "content": "{text}"}],
+            "stories": SHOWN | {
+                "label": "Stories", "task": "generation",
+                "source": HUB | {"repository": "no/stories"},
                 "expected": {"content_tokens": 30, "records": 7},
             },
         },
     },
-}
+}  # fmt: skip
 
 
 def run_of(entries: dict[str, Any] | None = None, **changes: Any) -> Config:

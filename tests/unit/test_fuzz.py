@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 import attribute
 import evaluate_ranking
 import evaluate_soft
+from helpers import explained_rows
 from helpers.random_models import twins
 from helpers.small_configuration import CATALOGUE, RUN, load_tree
 from helpers.soft_files import STATISTICS, soft_rows
@@ -27,6 +28,7 @@ from pisoft.config.jobs.records import FetchJob
 from pisoft.config.resolved import Config
 from pisoft.datasets.sources import fetch
 from pisoft.errors import BenchmarkError
+from pisoft.models.model import ExplainedSample
 from pisoft.statistics.insertion_deletion import ranking_samples
 from pisoft.statistics.results import summary_table
 from pisoft.statistics.soft import summarise
@@ -100,8 +102,8 @@ PLACES = sorted(places(TREE), key=str)
 @settings(max_examples=150, **COMMON)
 def test_a_configuration_loads_or_is_refused_in_one_line(tmp_path, changes):
     tree = copy.deepcopy(TREE)
-    for path, value, way in changes:
-        damage(tree, path, value, way)
+    for path, value, change in changes:
+        damage(tree, path, value, change)
     try:
         config = load_tree(tree, tmp_path)
     except BenchmarkError as error:
@@ -111,7 +113,7 @@ def test_a_configuration_loads_or_is_refused_in_one_line(tmp_path, changes):
         json.dumps(config.run_file.model_dump(mode="json"), allow_nan=False)
 
 
-def damage(tree, path, value, way):
+def damage(tree, path, value, change):
     """Change a place, if an earlier change has left it there."""
     inner = tree
     for key in path[:-1]:
@@ -121,10 +123,10 @@ def damage(tree, path, value, way):
             return
     if not isinstance(inner, dict | list):
         return
-    if way == "add" and isinstance(inner, dict):
+    if change == "add" and isinstance(inner, dict):
         inner[value if isinstance(value, str | int) else "added"] = value
     elif path[-1] in (inner if isinstance(inner, dict) else range(len(inner))):
-        if way == "delete":
+        if change == "delete":
             del inner[path[-1]]
         else:
             inner[path[-1]] = value
@@ -207,39 +209,22 @@ STRANGE = {
 
 def rows_of(kind):
     """Return the rows of three samples that belong together."""
-    words = {"label_words": ["Yes", "No"], "label_token_ids": [50, 60]}
-    rows = []
-    for name, ids in SAMPLES.items():
-        content = [False, *[True] * (len(ids) - 1)]
-        if kind == "prompts":
-            masks = {"content_mask": content, "user_mask": content, "evidence_mask": None}
-            rows.append(
-                {
-                    "sample_id": name, "input_ids": ids, "token_texts": [str(i) for i in ids],
-                    **masks, "bos_mask": [not own for own in content],
-                    "counterfactuals": None, "prompt_text": "text",
-                    "label": "Yes", **words, "truncated": False, "status": "ok",
-                }
-            )  # fmt: skip
-        elif kind == "generations":
-            rows.append(
-                {
-                    "sample_id": name, "output_ids": [50], "output_text": "Yes",
-                    "output_token_texts": ["Yes"], "steps": [0], "target_ids": [50],
-                    "runner_up_ids": [60], "margins": [0.5],
-                    "predicted_label": "Yes", "counterfactual_labels": None,
-                    "label": "Yes", "correct": True,
-                    "greedy_token_id": 50, "greedy_token_text": "x",
-                    "greedy_is_label": True, "status": "ok",
-                }
-            )  # fmt: skip
-        else:
-            scores = [float(place) for place in range(len(ids))]
-            rows.append(
-                {"sample_id": name, "step": 0, "raw_scores": scores, "converged": None,
-                 "status": "ok"}
-            )  # fmt: skip
-    return rows
+    samples = [ExplainedSample(name, ids, [50], [0], [50]) for name, ids in SAMPLES.items()]
+    prompts, answers = map(list, zip(*explained_rows.of_samples(samples), strict=True))
+    if kind == "generations":
+        of_words = {"label": "Yes", "correct": True, "runner_up_ids": [60], "margins": [0.5]}
+        return [row | of_words for row in answers]
+    if kind == "prompts":
+        for row in prompts:
+            begin = [place == 0 for place in range(len(row["input_ids"]))]
+            inside = [not first for first in begin]
+            row |= {"content_mask": inside, "user_mask": inside, "bos_mask": begin, "label": "Yes"}
+        return prompts
+    return [
+        {"sample_id": name, "step": 0, "raw_scores": [float(place) for place in range(len(ids))],
+         "converged": None, "status": "ok"}
+        for name, ids in SAMPLES.items()
+    ]  # fmt: skip
 
 
 @st.composite
@@ -249,18 +234,18 @@ def damages(draw):
     inputs = INPUTS[:2] if output == "attributions" else INPUTS
     rows = {kind: rows_of(kind) for kind in INPUTS}
     kind = draw(st.sampled_from(inputs))
-    way = draw(st.sampled_from(["value", "value", "value", "drop", "repeat", "turn", "bytes"]))
+    change = draw(st.sampled_from(["value", "value", "value", "drop", "repeat", "turn", "bytes"]))
     place = draw(st.integers(0, 2))
-    if way == "drop":
+    if change == "drop":
         del rows[kind][place]
-    elif way == "repeat":
+    elif change == "repeat":
         rows[kind].append(rows[kind][place])
-    elif way == "turn":
+    elif change == "turn":
         rows[kind].reverse()
-    elif way == "value":
+    elif change == "value":
         field = draw(st.sampled_from(list(SCHEMAS[kind])))
         rows[kind][place][field.name] = draw(strange(field))
-    cut = draw(st.integers(1, 2000)) if way == "bytes" else None
+    cut = draw(st.integers(1, 2000)) if change == "bytes" else None
     return output, rows, kind, cut
 
 
@@ -305,8 +290,7 @@ def test_damaged_intermediates_are_used_rightly_or_refused_in_one_line(tmp_path,
         one_line(error)
         assert set(tmp_path.iterdir()) == given_files, "nothing is written"
     else:
-        found = read_rows(made, output)
-        assert {row["sample_id"] for row in found} == set(SAMPLES)
+        assert {row["sample_id"] for row in read_rows(made, output)} == set(SAMPLES)
 
 
 # Results --------------------------------------------------------------------------------------
@@ -329,12 +313,12 @@ def result_rows(kind):
 def test_damaged_results_are_summarised_or_refused_in_one_line(tmp_path, data, kind):
     rows = result_rows(kind)
     place = data.draw(st.integers(0, len(rows) - 1))
-    way = data.draw(st.sampled_from(["value", "value", "value", "drop", "repeat", "turn"]))
-    if way == "drop":
+    change = data.draw(st.sampled_from(["value", "value", "value", "drop", "repeat", "turn"]))
+    if change == "drop":
         del rows[place]
-    elif way == "repeat":
+    elif change == "repeat":
         rows.append(rows[place])
-    elif way == "turn":
+    elif change == "turn":
         rows.reverse()
     else:
         field = data.draw(st.sampled_from(list(SCHEMAS[kind])))
@@ -345,11 +329,11 @@ def test_damaged_results_are_summarised_or_refused_in_one_line(tmp_path, data, k
     try:
         if kind == "soft":
             kinds = ("soft_samples", "curves", "soft_sample_curves")
-            found = dict(zip(kinds, summarise([path], **STATISTICS), strict=True))
+            tables = dict(zip(kinds, summarise([path], **STATISTICS), strict=True))
         else:
             rows = ranking_samples([path], {})
-            found = {"ranking_samples": summary_table("ranking_samples", rows)}
-        for name, table in found.items():
+            tables = {"ranking_samples": summary_table("ranking_samples", rows)}
+        for name, table in tables.items():
             write_table(tmp_path / f"{name}.parquet", name, table, {})
     except BenchmarkError as error:
         one_line(error)

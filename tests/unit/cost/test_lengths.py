@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from helpers import explained_rows
 from helpers.planned_run import run_of
 from pisoft.cost.lengths import (
     BEFORE,
@@ -18,44 +19,18 @@ from pisoft.store.parquet import write_rows
 
 
 def prompt_row(sample_id, tokens, first, perturbable, status="ok"):
-    touched = [first <= position < first + perturbable for position in range(tokens)]
-    return {
-        "sample_id": sample_id,
-        "input_ids": list(range(tokens)),
-        "token_texts": ["x"] * tokens,
-        "content_mask": touched,
-        "user_mask": [position >= 2 for position in range(tokens)],
-        "bos_mask": [position == 0 for position in range(tokens)],
-        "evidence_mask": None,
-        "counterfactuals": None,
-        "prompt_text": "x",
-        "label": None,
-        "label_token_ids": [],
-        "label_words": [],
-        "truncated": False,
-        "status": status,
-    }
+    places = range(tokens)
+    return explained_rows.prompt(sample_id, [], status=status) | {
+        "input_ids": [*places], "token_texts": ["x"] * tokens,
+        "content_mask": [first <= place < first + perturbable for place in places],
+        "user_mask": [place >= 2 for place in places],
+        "bos_mask": [place == 0 for place in places],
+    }  # fmt: skip
 
 
 def answer_row(sample_id, output, steps, status="ok"):
-    return {
-        "sample_id": sample_id,
-        "output_ids": list(range(output)),
-        "output_text": "x",
-        "output_token_texts": ["x"] * output,
-        "steps": steps,
-        "target_ids": steps,
-        "runner_up_ids": [],
-        "margins": [],
-        "predicted_label": None,
-        "counterfactual_labels": None,
-        "label": None,
-        "correct": None,
-        "greedy_token_id": None,
-        "greedy_token_text": None,
-        "greedy_is_label": None,
-        "status": status,
-    }
+    texts = {"output_ids": [1] * output, "output_token_texts": ["x"] * output}
+    return explained_rows.answer(sample_id, steps=steps, status=status) | texts
 
 
 PROMPTS = [
@@ -85,9 +60,9 @@ def test_what_the_run_has_made_is_measured_and_failed_samples_cost_nothing(tmp_p
     write(tmp_path, "generations", "stories", ANSWERS)
     lengths = lengths_of(tmp_path, "stories")
     assert lengths.origin == MEASURED
-    found = [(s.prompt, s.first, s.perturbable, s.output) for s in lengths.samples]
-    assert found == [(30, 9, 15, 7), (50, 11, 30, 11)]
-    assert [s.steps for s in lengths.samples] == [(0, 5), (0, 5, 10)]
+    assert [(s.prompt, s.first, s.perturbable, s.output, s.steps) for s in lengths.samples] == [
+        (30, 9, 15, 7, (0, 5)), (50, 11, 30, 11, (0, 5, 10)),
+    ]  # fmt: skip
     assert lengths.mean(lambda sample: sample.prompt) == 40
 
 
@@ -123,8 +98,8 @@ def test_a_label_is_one_token_so_prompts_say_everything(tmp_path):
 def test_the_scope_says_what_is_perturbed(scope, expected, tmp_path):
     write(tmp_path, "prompts", "reviews", PROMPTS[:1])
     evaluation = {"draws": 4, "pi_grid": [0.2, 0.5], "scope": scope}
-    (found,) = lengths_of(tmp_path, "reviews", evaluation=evaluation).samples
-    assert (found.first, found.perturbable) == expected
+    (review,) = lengths_of(tmp_path, "reviews", evaluation=evaluation).samples
+    assert (review.first, review.perturbable) == expected
 
 
 def test_estimates_are_the_catalogues_mean_and_a_template_around_it(tmp_path):

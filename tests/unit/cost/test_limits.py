@@ -42,15 +42,11 @@ def with_model(paper, **entry):
     return paper(models=["mine"], restrictions={}, layer_study=None, catalogue=catalogue)
 
 
-def test_time_is_planned_time_and_room(monkeypatch):
+def test_limits_leave_room(monkeypatch):
     monkeypatch.setattr(limits, "RUNTIME_SAFETY", 4)
     assert limits.runtime_limit(690) == 4 * 690 / 60
     assert limits.runtime_limit(90) == limits.LEAST_RUNTIME
-
-
-def test_memory_is_the_weights_and_libraries_with_room():
-    assert limits.memory_limit(16e9) == 1.3 * 16_000 + 3000
-    assert limits.memory_limit(0) == 3000
+    assert limits.memory_limit(16e9) == 1.3 * 16_000 + 3000, "weights and libraries"
 
 
 def test_every_job_of_the_papers_run_has_its_plan(paper):
@@ -130,9 +126,9 @@ def test_a_gpu_of_known_speed_needs_a_model_of_known_size(paper):
     here.check()
     assert here.of("generate", "mine/sst2/0-2000") == limits.UNPLANNED
     asked = {"gpu": 1, "runtime": 90, "mem_mb": 9000}
-    said = RunLimits(with_model(paper, resources=asked), NOWHERE, H100)
-    said.check()
-    assert said.of("generate", "mine/sst2/0-2000") == Limits(90, 9000)
+    stated = RunLimits(with_model(paper, resources=asked), NOWHERE, H100)
+    stated.check()
+    assert stated.of("generate", "mine/sst2/0-2000") == Limits(90, 9000)
 
 
 def test_files_that_do_not_fit_together_leave_the_estimate(paper, tmp_path):

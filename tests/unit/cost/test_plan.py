@@ -8,6 +8,7 @@ import os
 import re
 import subprocess
 import sys
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
@@ -53,15 +54,22 @@ finally:
 """
 
 
-def plan_script(*arguments, code=WITHOUT_NETWORK):
+def plan_script(*arguments):
     environment = {k: v for k, v in os.environ.items() if k != "HF_HUB_OFFLINE"}
-    return subprocess.run(
-        [sys.executable, "-c", code, *arguments],
-        cwd=ROOT,
-        env=environment,
-        capture_output=True,
-        text=True,
-    )
+    command = [sys.executable, "-c", WITHOUT_NETWORK, *arguments]
+    return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
+
+
+@pytest.fixture(scope="module")
+def paper():
+    """The plan of the paper's run."""
+    file = ROOT / "config/paper.yaml"
+    return plan_run(load_run(read_yaml(file), [file], ROOT / "config", load_method), NOWHERE)
+
+
+def rows_of(text):
+    """Return the cells of each line of a printed plan."""
+    return [re.split(r"\s{2,}", line) for line in text.splitlines()]
 
 
 def test_the_papers_run_is_planned_without_network_weights_or_torch(tmp_path):
@@ -69,14 +77,6 @@ def test_the_papers_run_is_planned_without_network_weights_or_torch(tmp_path):
     assert made.returncode == 0, made.stderr
     assert "heavy: []" in made.stdout
     cells = {line.split("  ")[0]: line.split() for line in made.stdout.splitlines()}
-    large = 8  # methods of the 70B model, which has no fixed routing and no layer study
-    # Of 2000, 2000, 2000, 200 and 238 samples; those of evaluations are smaller.
-    shards = [6 + 1 + 6 + 7 + 8, 7 + 1 + 4 + 7 + 8]
-    evaluations = [12 + 1 + 6 + 7 + 8, 112 + 9 + 56 + 34 + 40]
-    assert cells["evaluate_soft"][1] == str(
-        2 * 2 * (13 + 8) * evaluations[0] + large * evaluations[1]
-    )
-    assert cells["attribute"][1] == str(2 * (13 + 8) * shards[0] + large * shards[1]), "jobs"
     for rule in ("attribute", "evaluate_soft", "evaluate_ranking"):
         number, unit = cells[rule][-3:-1]
         assert float(number) <= 30
@@ -85,7 +85,7 @@ def test_the_papers_run_is_planned_without_network_weights_or_torch(tmp_path):
     assert "estimated" in made.stdout
 
 
-@pytest.mark.parametrize("value", ["0", "-400", "fast", "nan"])
+@pytest.mark.parametrize("value", ["0", "fast", "nan"])
 def test_a_speed_that_is_none_is_one_line(value):
     made = plan_script(f"--throughput={value}")
     assert made.returncode == 1
@@ -120,16 +120,12 @@ def test_a_model_of_unknown_size_is_one_line_until_it_is_fetched(tmp_path, monke
     )
 
 
-def test_a_cell_of_the_papers_run_by_hand(monkeypatch):
+def test_a_cell_of_the_papers_run_by_hand(paper):
     """Llama-3.1-8B on IMDb, whatever the method: 168 samples of 40 + 371 + 5 tokens a shard.
 
     One step of blocks 0, 1, 2, 4, 8, 16 and 32 of 6 samples is also evaluated in float32.
     """
-    monkeypatch.chdir(ROOT)
-    file = Path("config/paper.yaml")
-    config = load_run(read_yaml(file), [file], Path("config"), load_method)
-    plan = plan_run(config, NOWHERE)
-    jobs = {job.rule + "/" + job.cell: job for job in plan.jobs}
+    jobs = {job.rule + "/" + job.cell: job for job in paper.jobs}
     first, second = (
         jobs[f"evaluate_soft/dynamic/llama-3.1-8b-instruct/saliency/imdb/{part}"]
         for part in ("0-168", "168-336")
@@ -140,7 +136,7 @@ def test_a_cell_of_the_papers_run_by_hand(monkeypatch):
     whole = 168 * (forwards * tokens + prefix)
     assert first.low == whole + 6 * repeated
     assert second.low == whole + repeated
-    assert plan.flops(first, first.low) == 2 * 8.03e9 * first.low
+    assert paper.flops(first, first.low) == 2 * 8.03e9 * first.low
     fixed = jobs["evaluate_soft/fixed/llama-3.1-8b-instruct/saliency/imdb/0-168"]
     assert fixed.low == first.low
 
@@ -261,36 +257,24 @@ def test_4_bit_weights_of_the_hub_are_made_once_and_read_by_all_others():
     assert once.start_up - start_up["none"] == pytest.approx(WEIGHTS / QUANTISING_SPEED)
 
 
-def rules_of(plan) -> dict[str, int]:
-    counts: dict[str, int] = {}
-    for job in plan.jobs:
-        counts[job.rule] = counts.get(job.rule, 0) + 1
-    return counts
+def rules_of(plan):
+    return Counter(job.rule for job in plan.jobs)
 
 
 def test_every_section_of_a_run_adds_its_jobs():
-    counts = rules_of(plan_run(run_of(), NOWHERE))
-    assert counts["attribute"] == counts["evaluate_soft"] == 2 * 2
-    assert counts["build_prompts"] == counts["generate"] == 2
-    assert "train_model" not in counts
-    both = rules_of(plan_run(run_of(protocols=["dynamic", "fixed"]), NOWHERE))
-    assert both["evaluate_soft"] == 2 * counts["evaluate_soft"]
-    assert both["attribute"] == counts["attribute"]
+    """How many of each rule, tests/workflow/test_plan.py counts."""
     section = {"others": ["mean"], "draws": 3, "datasets": ["reviews"], "methods": ["random"]}
-    inspected = plan_run(run_of(operators=section), NOWHERE)
-    (job,) = (job for job in inspected.jobs if job.rule == "inspect_inputs")
+    ranking = {"steps": 20, "operator": "remove"}
+    checks = {"layers": [2], "methods": ["saliency"], "datasets": ["reviews"]}
+    plan = plan_run(run_of(operators=section, ranking=ranking, sanity_checks=checks), NOWHERE)
+    cells = {rule: [job.cell for job in plan.jobs if job.rule == rule] for rule in rules_of(plan)}
+    assert "dynamic@mean/small/random/reviews" in cells["evaluate_soft"]
+    assert cells["evaluate_ranking"] == ["small/random/reviews", "small/saliency/reviews"]
+    assert "small@reinit-2/saliency/reviews" in cells["attribute"]
+    assert not any("@reinit" in cell for cell in cells["evaluate_soft"])
+    (job,) = (job for job in plan.jobs if job.rule == "inspect_inputs")
     assert job.cell == "dynamic/small/reviews"
     assert job.low == 40 * (1 + 3 * 3 * 2) * (BEFORE + 20 + BEHIND)
-    soft = {job.cell for job in inspected.jobs if job.rule == "evaluate_soft"}
-    assert "dynamic@mean/small/random/reviews" in soft
-    ranked = plan_run(run_of(ranking={"steps": 20, "operator": "remove"}), NOWHERE)
-    cells = [job.cell for job in ranked.jobs if job.rule == "evaluate_ranking"]
-    assert cells == ["small/random/reviews", "small/saliency/reviews"]
-    checks = {"layers": [2], "methods": ["saliency"], "datasets": ["reviews"]}
-    jobs = plan_run(run_of(sanity_checks=checks), NOWHERE).jobs
-    attributed = {job.cell for job in jobs if job.rule == "attribute"}
-    assert "small@reinit-2/saliency/reviews" in attributed
-    assert len([job for job in jobs if job.rule == "evaluate_soft"]) == counts["evaluate_soft"]
 
 
 def test_a_model_that_is_trained_on_shuffled_labels_too_is_trained_twice():
@@ -314,36 +298,32 @@ def test_a_budget_of_draws_gives_two_limits():
     assert soft[0].low == 40 * (11 * (20 + BEHIND) + BEFORE)
     assert soft[0].high == 40 * (123 * (20 + BEHIND) + BEFORE)
     both = sum(job.low for job in soft), sum(job.high for job in soft)
-    assert f"{scaled(both[0])} to {scaled(both[1])}" in line_of(plan_text(plan, 1e12), soft[0].rule)
+    assert " to ".join(map(scaled, both)) in line_of(plan_text(plan, 1e12), soft[0].rule)
 
 
 def line_of(text, rule):
-    return next(line for line in text.splitlines() if line.startswith(rule))
+    """Return the cells of one line of a printed plan."""
+    return next(row for row in rows_of(text) if row[0] == rule)
 
 
 def test_totals_are_the_sums_of_the_lines():
     plan = plan_run(run_of(), NOWHERE)
-    total = re.split(r"\s{2,}", line_of(plan_text(plan, 1e9), "total"))
-    assert total[1] == str(len(plan.jobs))
-    assert total[2] == scaled(sum(job.low for job in plan.jobs))
-    assert total[3] == scaled(2 * WEIGHTS * sum(job.low for job in plan.jobs))
+    tokens = sum(job.low for job in plan.jobs)
     seconds = [job.start_up + 2 * WEIGHTS * job.low / 1e9 for job in plan.jobs]
-    assert total[4] == duration(sum(seconds))
-    assert total[5] == duration(max(seconds))
-    assert total[6] == "–", "no model on a GPU"
+    assert line_of(plan_text(plan, 1e9), "total")[1:] == [
+        str(len(plan.jobs)), scaled(tokens), scaled(2 * WEIGHTS * tokens),
+        duration(sum(seconds)), duration(max(seconds)), "–",  # no model is on a GPU
+    ]  # fmt: skip
 
 
-def test_the_text_fits_80_columns_and_says_which_lengths_are_measured(monkeypatch):
-    monkeypatch.chdir(ROOT)
-    file = Path("config/paper.yaml")
-    plan = plan_run(load_run(read_yaml(file), [file], Path("config"), load_method), NOWHERE)
-    text = plan_text(plan, 4e14)
+def test_the_text_fits_80_columns_and_says_which_lengths_are_measured(paper):
+    text = plan_text(paper, 4e14)
     assert max(map(len, text.splitlines())) <= 80
     assert "Lengths are estimated.\n" in text
-    (cell, lengths), *_ = plan.lengths.items()
-    mixed = replace(plan, lengths={**plan.lengths, cell: replace(lengths, origin="measured")})
-    said = " ".join(plan_text(mixed, 4e14).split())
-    assert f"Lengths are measured: {' · '.join(cell)}; estimated: " in said
+    (cell, lengths), *_ = paper.lengths.items()
+    mixed = replace(paper, lengths={**paper.lengths, cell: replace(lengths, origin="measured")})
+    line = f"Lengths are measured: {' · '.join(cell)}; estimated: "
+    assert line in " ".join(plan_text(mixed, 4e14).split())
 
 
 def test_the_plan_says_how_many_tokens_fit_on_a_gpu_with_gradients_and_without():
@@ -353,7 +333,7 @@ def test_the_plan_says_how_many_tokens_fit_on_a_gpu_with_gradients_and_without()
     text = plan_text(plan, None)
     room = 80e9 - 2 * 8.03e9
     fits = [scaled(room / size) for size in token_bytes(8.03e9, 32, "bfloat16")]
-    assert re.split(r"\s{2,}", line_of(text, "small  ")) == ["small", *fits]
+    assert ["small", *fits] in rows_of(text)
     assert "With gradients: saliency." in " ".join(text.split())
     for other in ({"resources": {"gpu": 0}}, {"source": source | {"layers": None}}):
         plan = plan_run(run_of({"models.small": model | other}), NOWHERE)
@@ -364,7 +344,7 @@ def test_the_plan_says_how_many_tokens_fit_on_a_gpu_with_gradients_and_without()
 def test_without_a_rate_there_is_no_time():
     plan = plan_run(run_of(), NOWHERE)
     text = plan_text(plan, None)
-    assert re.split(r"\s{2,}", line_of(text, "total"))[4:] == ["–"] * 3
+    assert line_of(text, "total")[4:] == ["–"] * 3
     assert "Time is not known: set THROUGHPUT" in text
     assert "Longest job" not in text
     assert "Longest job" in plan_text(plan, 1e12)
@@ -372,13 +352,11 @@ def test_without_a_rate_there_is_no_time():
 
 def test_gpu_hours_are_those_of_jobs_that_hold_a_gpu():
     plan = plan_run(run_of({"models.small": {"resources": {"gpu": 1}}}), NOWHERE)
-    text = plan_text(plan, 1e8).splitlines()
-    lines = {(row := re.split(r"\s{2,}", line))[0]: row for line in text}
-    seconds = {}
+    lines = {row[0]: row for row in rows_of(plan_text(plan, 1e8))}
+    hours = Counter()
     for job in plan.jobs:
-        time = job.start_up + plan.flops(job, job.high) / 1e8
-        seconds[job.rule] = seconds.get(job.rule, 0) + (time if job.model else 0)
-    hours = {rule: seconds[rule] / 3600 for rule in LOADING_RULES if rule in seconds}
+        if job.model and job.rule in LOADING_RULES:
+            hours[job.rule] += (job.start_up + plan.flops(job, job.high) / 1e8) / 3600
     assert {rule: float(lines[rule][6]) for rule in hours} == pytest.approx(hours, rel=0.05)
     assert float(lines["total"][6]) == pytest.approx(sum(hours.values()), rel=0.05)
     assert lines["build_prompts"][6] == lines["fetch_dataset"][6] == "–"
@@ -387,7 +365,7 @@ def test_gpu_hours_are_those_of_jobs_that_hold_a_gpu():
 def test_methods_have_their_times_and_gpu_hours():
     config = run_of({"models.small": {"resources": {"gpu": 1}}}, protocols=["dynamic", "fixed"])
     plan = plan_run(config, NOWHERE)
-    lines = [re.split(r"\s{2,}", line) for line in plan_text(plan, 1e7).splitlines()]
+    lines = rows_of(plan_text(plan, 1e7))
     rows = lines[lines.index(["method", "attribution", "evaluation", "GPU-hours"]) + 2 :][:2]
     for name, attribution, evaluation, hours in rows:
         jobs = [job for job in plan.jobs if f"/{name}/" in job.cell]
@@ -417,9 +395,15 @@ def test_jobs_that_exceed_their_models_runtime_are_named():
 
 @pytest.mark.parametrize(
     ("value", "text"),
-    [(0, "0"), (7, "7"), (999, "999"), (999.9, "1.00 k"), (0.5, "0.50"), (12.34, "12.3"),
-     (1234, "1.23 k"), (5.5e11, "550 G"), (1.25e21, "1.25 Z")],
-)  # fmt: skip
+    [
+        (0, "0"),
+        (999, "999"),
+        (999.9, "1.00 k"),
+        (0.5, "0.50"),
+        (12.34, "12.3"),
+        (1.25e21, "1.25 Z"),
+    ],
+)
 def test_numbers_have_three_digits_and_a_prefix(value, text):
     assert scaled(value) == text
     assert scaled(value, "B").replace("B", "").strip() == text.strip()
