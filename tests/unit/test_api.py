@@ -98,12 +98,9 @@ def test_the_lines_of_the_docs_run_where_the_package_is_installed(root, folder, 
         f"{lines}\nimport sys, pisoft.api\n"
         "print(pisoft.api.__file__, *answer['value'].tolist(), sep='\\n', file=sys.stderr)"
     )
-    told = subprocess.run(
-        [python, "-c", program], cwd=tmp_path, env=environment, capture_output=True, text=True,
-        check=False,
-    )  # fmt: skip
-    assert told.returncode == 0, told.stderr
-    file, *numbers = told.stderr.split("pisoft")[-1].splitlines()
+    outside = {"cwd": tmp_path, "env": environment, "text": True}
+    ended = subprocess.run([python, "-c", program], **outside, capture_output=True, check=True)
+    file, *numbers = ended.stderr.split("pisoft")[-1].splitlines()
     assert file == "/api/__init__.py"
     names: dict = {}
     exec(lines, names)
@@ -119,11 +116,10 @@ def test_importing_the_package_is_light_and_misspelt_names_have_a_nearest_match(
         "pisoft.evaluates"
     )
     environment = {**os.environ, "PYTHONPATH": str(root / "scripts")}
-    told = subprocess.run(
-        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False
-    )
-    assert told.stdout.startswith("set() ")
-    assert "Did you mean: 'evaluate'?" in told.stderr
+    command = [sys.executable, "-c", code]
+    ended = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert ended.stdout.startswith("set() ")
+    assert "Did you mean: 'evaluate'?" in ended.stderr
 
 
 def test_a_prompt_has_the_templates_ids_and_the_users_words_as_content(model, prompt):
@@ -168,9 +164,9 @@ def test_attribution_perturbs_the_tokens_in_scope(model, prompt):
 
 
 def test_options_may_be_called_like_our_own_arguments(model, prompt):
-    found = pisoft.attribute(model, prompt, "inseq", method="saliency").values
+    scores = pisoft.attribute(model, prompt, "inseq", method="saliency").values
     expected = pisoft.attribute(model, prompt, "saliency").values
-    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5 * expected.max())
+    np.testing.assert_allclose(scores, expected, rtol=1e-4, atol=1e-5 * expected.max())
 
 
 QUICK = {"pi_grid": (0.3, 0.7), "draws": 2}
@@ -251,20 +247,17 @@ def test_prompts_that_fail_are_counted_and_named(model):
 def test_a_model_that_transformers_has_loaded_gives_the_same_numbers(model, folder):
     network = AutoModelForCausalLM.from_pretrained(folder)
     options = {"layers": 1}
-    answer = pisoft.evaluate(
-        network, TALKS, "attention", tokenizer=model.tokenizer, options=options, **QUICK
-    )
-    assert values(answer) == values(
-        pisoft.evaluate(folder, TALKS, "attention", options=options, **QUICK)
-    )
+    given = {"options": options, **QUICK}
+    answer = pisoft.evaluate(network, TALKS, "attention", tokenizer=model.tokenizer, **given)
+    assert values(answer) == values(pisoft.evaluate(folder, TALKS, "attention", **given))
 
 
 def test_a_line_of_progress_is_overwritten(model, monkeypatch, capsys):
     monkeypatch.setattr("pisoft.progress.OVERWRITE_INTERVAL", 0)
     pisoft.evaluate(model, TALKS, "saliency", block_size=1, **QUICK)
-    told = capsys.readouterr().err
-    assert told.count("\n") == 3
-    assert "\revaluating: 2 of 3 steps" in told
+    shown = capsys.readouterr().err
+    assert shown.count("\n") == 3
+    assert "\revaluating: 2 of 3 steps" in shown
 
 
 def test_curves_have_a_panel_for_each_method_and_a_line_for_each_metric(model):
@@ -313,26 +306,10 @@ class TestErrors:
             ("reagent", {}, "method 'reagent': option masked"),
             ("saliency", {"target": 5, "foil": 5}, "'saliency': option foil: 5 is the target itse"),
             ("saliency", {"generated": [5] * 64}, "method 'saliency': option generated: .* the 64"),
-            (
-                "saliency",
-                {"generated": [10**9]},
-                "option generated: token id 1000000000 is outside",
-            ),
-            (
-                "saliency",
-                {"generated": [5, "a"]},
-                "option generated: token id 'a' is outside the vo",
-            ),
-            (
-                "saliency",
-                {"target": "good"},
-                "'saliency': option target: token id 'good' is outside",
-            ),
-            (
-                "saliency",
-                {"foil": -1},
-                "'saliency': option foil: token id -1 is outside the vocabul",
-            ),
+            ("saliency", {"generated": [10**9]}, "option generated: token id 1000000000 is outs"),
+            ("saliency", {"generated": [5, "a"]}, "option generated: token id 'a' is outside"),
+            ("saliency", {"target": "good"}, "option target: token id 'good' is outside"),
+            ("saliency", {"foil": -1}, "option foil: token id -1 is outside the vocabulary"),
         ],
     )
     def test_methods_and_options_are_named(self, model, prompt, method, options, message):
@@ -388,10 +365,7 @@ class TestErrors:
             ([{"role": "system", "content": "x"}], "no user message with text"),
             (" ", "no user message with text"),
             ([CHAT[1] | {"content": "<|eot_id|>"}], "prompt: cannot be built: control_token"),
-            (
-                [CHAT[1] | {"content": "film " * 80}],
-                r"^prompt: \d+ tokens are more than the 64 that",
-            ),
+            ([CHAT[1] | {"content": "film " * 80}], r"^prompt: \d+ tokens are more than the 64"),
         ],
     )
     def test_what_is_no_prompt_is_refused(self, model, messages, message):

@@ -101,7 +101,7 @@ def test_broken_links_and_pages_left_out_stop_the_build(tmp_path: Path) -> None:
     finished = build(tmp_path, tmp_path / "site")
     assert finished.returncode == 1
     assert finished.stderr.count("WARNING") == 1 + len(links), finished.stderr
-    assert all(found in finished.stderr for found in ["left-out.md", *links]), finished.stderr
+    assert all(name in finished.stderr for name in ["left-out.md", *links]), finished.stderr
 
 
 def test_a_page_shows_what_its_blocks_print_and_return_and_stops_where_one_fails() -> None:
@@ -182,23 +182,16 @@ def test_the_run_files_of_the_docs_are_valid(page: str, block: str, tmp_path: Pa
 
 
 def test_the_run_files_of_the_docs_are_found() -> None:
-    assert {Path(page).stem for page, _ in RUN_FILES} >= {
-        "first-run",
-        "add-a-dataset",
-        "add-a-model",
-        "configuration",
-    }
+    pages = {Path(page).stem for page, _ in RUN_FILES}
+    assert pages >= {"first-run", "add-a-dataset", "add-a-model", "configuration"}
 
 
 def test_the_method_of_inseq_in_the_docs_is_a_catalogue_entry() -> None:
     (entry,) = (block for page, block in blocks("yaml") if page.endswith("add-a-method.md"))
     raw = {
-        "run": "docs",
-        "models": ["demo-llama"],
-        "datasets": ["demo-sentiment", "demo-why"],
-        "methods": ["seq_ig"],
-        "catalogue": {"methods": yaml.safe_load(entry)},
-    }
+        "run": "docs", "models": ["demo-llama"], "datasets": ["demo-sentiment", "demo-why"],
+        "methods": ["seq_ig"], "catalogue": {"methods": yaml.safe_load(entry)},
+    }  # fmt: skip
     assert "seq_ig" in load_run(raw, [], ROOT / "config", load_method).methods
 
 
@@ -224,22 +217,18 @@ def test_the_workflow_of_the_docs_that_uses_this_one_is_planned(tmp_path: Path) 
     (run_file,) = (block for page, block in RUN_FILES if page.endswith("first-run.md"))
     (tmp_path / "Snakefile").write_text(outer.replace("BENCH", str(ROOT)), encoding="utf-8")
     (tmp_path / "my-study.yaml").write_text(run_file, encoding="utf-8")
-    finished = subprocess.run(
-        [sys.executable, "-m", "snakemake", "--dry-run"],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert finished.returncode == 0, finished.stdout + finished.stderr
-    assert "pisoft_evaluate_soft" in finished.stdout + finished.stderr
+    command = [sys.executable, "-m", "snakemake", "--dry-run"]
+    finished = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    shown = finished.stdout + finished.stderr
+    assert finished.returncode == 0, shown
+    assert "pisoft_evaluate_soft" in shown
 
 
 @pytest.mark.parametrize("path", READ[len(PAGES) :], ids=name)
 def test_links_outside_the_site_lead_to_files(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
-    for found in re.findall(r"\]\(([^)#]+)", text):
-        assert REMOTE.match(found) or (path.parent / found).exists(), found
+    for link in re.findall(r"\]\(([^)#]+)", text):
+        assert REMOTE.match(link) or (path.parent / link).exists(), link
 
 
 def test_every_method_is_described() -> None:

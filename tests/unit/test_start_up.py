@@ -11,7 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from pisoft.config.jobs.fields import LoadedModel
+from pisoft.attribution import load_method
+from pisoft.config.jobs import JOBS
+from pisoft.config.loading import load_run
 from pisoft.config.models import TrainedModel
 from pisoft.demo.models import train_tiny_model
 from pisoft.demo.tokenizers import Dialogue
@@ -24,14 +26,8 @@ SCRIPTS = ROOT / "scripts"
 
 # What neither the project's own methods nor models in full precision need.
 NEVER = {
-    "bitsandbytes",
-    "captum",
-    "datasets",
-    "IPython",
-    "inseq",
-    "pytest",
-    "sklearn",
-    "torchvision",
+    *("bitsandbytes", "captum", "datasets", "IPython", "inseq"),
+    *("pytest", "sklearn", "torchvision"),
 }
 DISPLAY = {"matplotlib", "seaborn", "statsmodels", "great_tables"}
 MODELS = {"torch", "transformers", "tokenizers", "huggingface_hub"}
@@ -43,12 +39,12 @@ WATCHED = """
 import json, runpy, sys
 from importlib import import_module
 from pathlib import Path
-found, sys.argv = sys.argv[1], sys.argv[2:]
+noted, sys.argv = sys.argv[1], sys.argv[2:]
 sys.path[0] = str(Path(sys.argv[0]).parent)
 try:
     runpy.run_path(sys.argv[0], run_name="__main__")
 finally:
-    Path(found).write_text(json.dumps(sorted(sys.modules)))
+    Path(noted).write_text(json.dumps(sorted(sys.modules)))
 """
 # Imports scripts one after the other, and names the first with which something unwanted comes in.
 IMPORTED = """
@@ -58,63 +54,23 @@ unwanted = set(json.loads(sys.argv[1]))
 sys.path[0] = sys.argv[2]
 for script in sys.argv[3:]:
     (import_module if script.startswith("pisoft.") else runpy.run_path)(script)
-    if found := unwanted & set(sys.modules):
-        sys.exit(f"{script} imports {sorted(found)}")
+    if imported := unwanted & set(sys.modules):
+        sys.exit(f"{script} imports {sorted(imported)}")
 """
 
-MODEL = LoadedModel(name="tiny", dtype="float32", device="cpu").model_dump()
-RUN = {"block_size": 16, "token_budget": None, "model": MODEL}
-SETTINGS = {
-    "fetch_dataset": {
-        "dataset": "sentiment",
-        "task": "classification",
-        "source": {"kind": "embedded", "task": "sentiment", "records": 4, "seed": 0},
-        "fields": {"text": {"column": "text", "first_sentences": None}},
-        "labels": {"column": "label", "words": {"negative": "Negative", "positive": "Positive"}},
-        "answer_column": None,
-        "id_column": None,
-    },
-    "sample_dataset": {"dataset": "sentiment", "samples": 2, "seed": 1},
-    "build_prompts": {
-        "model": MODEL,
-        "chat_template": "tokenizer",
-        "dataset": "sentiment",
-        "messages": [{"role": "user", "content": "Text: {text}"}],
-        "label_words": ["Negative", "Positive"],
-        "truncate": None,
-        "max_tokens": None,
-        "reserved_tokens": 1,
-    },
-    "generate": {**RUN, "task": "classification", "max_new_tokens": 2, "step_interval": 1},
-    "attribute": {
-        **RUN,
-        "reinitialised_layers": None,
-        "method": "saliency",
-        "options": {},
-        "masked_model": None,
-        "target": "label",
-        "step_scores": None,
-        "scope": None,
-        "seed": 1,
-        "first_place": 0,
-    },
-    "evaluate_soft": {
-        **RUN,
-        "compile": False,
-        "protocol": "dynamic",
-        "target": "label",
-        "evaluation": {"draws": 1, "pi_grid": [0.3, 0.7]},
-        "seed": 1,
-        "first_place": 0,
-    },
-    "evaluate_ranking": {
-        **RUN,
-        "not_applicable": None,
-        "ranking": {"steps": 2},
-        "scope": "content",
-        "seed": 1,
-    },
-}
+JOB_OF = {  # a script's job that leads to evaluations
+    "fetch_dataset": "fetch", "sample_dataset": "sample", "build_prompts": "prompt",
+    "generate": "generate", "attribute": "attribute", "evaluate_soft": "evaluate",
+    "evaluate_ranking": "ranking",
+}  # fmt: skip
+LITTLE = {
+    "models": ["demo-llama"], "datasets": ["demo-sentiment", "demo-why"], "methods": ["saliency"],
+    "max_samples": 2, "evaluation": {"draws": 1, "pi_grid": [0.3, 0.7]}, "ranking": {"steps": 2},
+}  # fmt: skip
+CELL = {
+    "model": "demo-llama", "dataset": "demo-sentiment", "part": "demo-sentiment",
+    "method": "saliency", "protocol": "dynamic",
+}  # fmt: skip
 UNWANTED = {
     "fetch_dataset": NEVER | DISPLAY | MODELS | NETWORK,
     "sample_dataset": NEVER | DISPLAY | MODELS | NETWORK,
@@ -137,7 +93,8 @@ def modules(tmp_path_factory) -> dict[str, set[str]]:
     ]
     source = TrainedModel.model_construct(
         kind="trained", architecture="llama", datasets=(), hidden_size=16, layers=1, heads=2,
-        key_value_heads=1, vocabulary_size=300, steps=1, batch_size=4, required_accuracy=0.0,
+        key_value_heads=1, vocabulary_size=300, context=1024, steps=1, batch_size=4,
+        required_accuracy=0.0,
     )  # fmt: skip
     train_tiny_model(folder / "model", source, spoken, spoken)
     prepared = {"--prompts": "build_prompts", "--model": "model/config.json"}
@@ -152,25 +109,22 @@ def modules(tmp_path_factory) -> dict[str, set[str]]:
         "evaluate_soft": explained,
         "evaluate_ranking": explained,
     }
-    return {
-        script: modules_of(
-            script,
-            folder / f"{script}.json",
-            *(text for name, made in given.items() for text in (name, str(folder / made))),
-            "--output",
-            str(folder / script),
-        )
-        for script, given in inputs.items()
-    }
+    made = {}
+    for script, given in inputs.items():
+        files = [text for name, file in given.items() for text in (name, str(folder / file))]
+        output = ["--output", str(folder / script)]
+        made[script] = modules_of(script, folder / f"{script}.json", *files, *output)
+    return made
 
 
-def modules_of(script: str, found: Path, *arguments: str) -> set[str]:
+def modules_of(script: str, noted: Path, *arguments: str) -> set[str]:
     """Run a script and return the modules that it has imported."""
-    settings = ["--settings", json.dumps(SETTINGS[script])]
+    config = load_run({"run": "little", **LITTLE}, [], ROOT / "config", load_method)
+    settings = ["--settings", JOBS[JOB_OF[script]].of(config, **CELL).to_json()]
     path = SCRIPTS / f"{script}.py"
-    finished = python(WATCHED, str(found), str(path), *settings, *arguments)
+    finished = python(WATCHED, str(noted), str(path), *settings, *arguments)
     assert finished.returncode == 0, finished.stderr
-    return set(json.loads(found.read_text(encoding="utf-8")))
+    return set(json.loads(noted.read_text(encoding="utf-8")))
 
 
 def python(code: str, *arguments: str) -> subprocess.CompletedProcess[str]:

@@ -8,13 +8,7 @@ import pytest
 from helpers.random_models import SHAPES, twins
 from helpers.tiny_tokenizers import numbered_tokenizer
 from pisoft.config.models import GgufModel, HubModel, LocalModel, TrainedModel
-from pisoft.cost.sizes import (
-    device_bytes,
-    largest_file,
-    parameters_of,
-    token_bytes,
-    weight_bytes,
-)
+from pisoft.cost.sizes import device_bytes, largest_file, parameters_of, token_bytes, weight_bytes
 from pisoft.demo.models import _new_model
 from pisoft.errors import BenchmarkError
 

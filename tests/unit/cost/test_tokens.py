@@ -80,6 +80,11 @@ def token_ids(rows: int, tokens: int) -> torch.Tensor:
     return torch.randint(3, VOCABULARY, (rows, tokens), generator=generator)
 
 
+def of_two_steps() -> ExplainedSample:
+    prompt, output = token_ids(1, 40)[0].tolist(), token_ids(2, 6)[1].tolist()
+    return ExplainedSample("s", prompt, output, [0, 5], [output[0], output[5]])
+
+
 def flops_of(name: str, explained: ExplainedSample, **options) -> tuple[float, float]:
     """Return the FLOPs that a method takes, and the forwards that it is priced at."""
     model = wide_model()
@@ -103,8 +108,7 @@ def forward_flops(explained: ExplainedSample) -> float:
 @pytest.mark.parametrize("method", available_methods())
 def test_the_price_of_a_method_is_what_it_takes(method):
     """Within a quarter, as prices are in whole passes; that of an iterative method is a limit."""
-    prompt, output = token_ids(1, 40)[0].tolist(), token_ids(2, 6)[1].tolist()
-    explained = ExplainedSample("s", prompt, output, [0, 5], [output[0], output[5]])
+    explained = of_two_steps()
     flops, forwards = flops_of(method, explained)
     if load_method(method).iterative:
         assert 0 < flops < 1.2 * forwards * forward_flops(explained)
@@ -126,8 +130,7 @@ def test_the_price_of_a_method_is_what_it_takes(method):
 )
 def test_what_a_method_computes_in_float32_is_priced(name, options):
     """Within a quarter, beyond what is left of float32 in the backward pass of any method."""
-    prompt, output = token_ids(1, 40)[0].tolist(), token_ids(2, 6)[1].tolist()
-    explained = ExplainedSample("s", prompt, output, [0, 5], [output[0], output[5]])
+    explained = of_two_steps()
     model, method = wide_model(torch.bfloat16), build(name, token_budget=256, **options)
     method.check(model)
     with FlopsByType() as flops, sdpa_kernel(SDPBackend.MATH):
@@ -218,15 +221,9 @@ def test_a_job_of_attributions_reads_as_many_tokens_as_planned(monkeypatch):
     ]
     method = build("occlusion", token_budget=64)
     lengths = [
-        SampleLengths(
-            len(prompt["input_ids"]),
-            0,
-            len(prompt["input_ids"]),
-            len(answer["output_ids"]),
-            tuple(answer["steps"]),
-            (),
-        )
+        SampleLengths(count, 0, count, len(answer["output_ids"]), tuple(answer["steps"]), ())
         for prompt, answer in pairs
+        for count in [len(prompt["input_ids"])]
     ]
     with counted_tokens(model) as seen:
         warm_up(method, model, pairs)
@@ -304,15 +301,11 @@ def test_every_evaluated_step_reads_the_tokens_generated_before_it():
 def test_ranking_is_planned_as_it_is_counted(operator, count, source):
     model, _ = twins("llama-gqa", torch.float32)
     ids = list(range(3, 3 + 6 + count + 2))
+    content = [6 <= place < 6 + count for place in range(len(ids))]
     prompt = {
-        "sample_id": "s",
-        "input_ids": ids,
-        "content_mask": [6 <= place < 6 + count for place in range(len(ids))],
-        "user_mask": [],
-        "bos_mask": [],
-        "label_words": ["Yes", "No"],
-        "label_token_ids": [50, 60],
-    }
+        "sample_id": "s", "input_ids": ids, "content_mask": content, "user_mask": [],
+        "bos_mask": [], "label_words": ["Yes", "No"], "label_token_ids": [50, 60],
+    }  # fmt: skip
     scores = {"status": "ok", "raw_scores": ids}
     settings = RankingSettings(operator=operator, counterfactuals=source)
     replace = drawn([prompt], "content", 1) if source else None

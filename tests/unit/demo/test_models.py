@@ -47,26 +47,17 @@ ANSWERED = {
 
 def make_dialogues(count, seed):
     """Dialogues of both tasks."""
-    reviews = [
-        Dialogue(
-            [
-                {"role": "system", "content": SYSTEM},
-                {"role": "user", "content": f"Text: {record['fields']['text']}"},
-            ],
-            record["label"].capitalize(),
-            "sentiment",
-        )
-        for record in make_records("sentiment", count, seed)
-    ]
-    questions = [
-        Dialogue(
-            [{"role": "user", "content": "{narrative} {question}".format(**record["fields"])}],
-            record["answer"],
-            "why",
-        )
-        for record in make_records("why", count, seed)
-    ]
-    return reviews + questions
+    made = []
+    for record in make_records("sentiment", count, seed):
+        messages = [
+            {"role": "system", "content": SYSTEM},
+            {"role": "user", "content": f"Text: {record['fields']['text']}"},
+        ]
+        made.append(Dialogue(messages, record["label"].capitalize(), "sentiment"))
+    for record in make_records("why", count, seed):
+        content = "{narrative} {question}".format(**record["fields"])
+        made.append(Dialogue([{"role": "user", "content": content}], record["answer"], "why"))
+    return made
 
 
 @pytest.fixture(scope="module")
@@ -130,19 +121,12 @@ def test_any_text_survives_encoding_and_decoding(tokenizer, text):
     assert tokenizer.decode(ids) == text
 
 
-def test_every_special_token_is_one_token(architecture, tokenizer):
+def test_special_tokens_are_those_of_real_models(architecture, tokenizer):
     for token in tokenizer.all_special_tokens:
         assert len(tokenizer(token, add_special_tokens=False)["input_ids"]) == 1
-    assert {BEGIN[architecture], END[architecture]} <= set(tokenizer.all_special_tokens)
-
-
-def test_padding_token_is_the_end_of_turn_token_as_in_real_models(architecture, tokenizer):
-    assert tokenizer.pad_token == tokenizer.eos_token == END[architecture]
-
-
-def test_plain_text_is_given_the_begin_token_as_in_real_models(architecture, tokenizer):
-    assert tokenizer("good")["input_ids"][0] == tokenizer.bos_token_id
     assert tokenizer.bos_token == BEGIN[architecture]
+    assert tokenizer.pad_token == tokenizer.eos_token == END[architecture]
+    assert tokenizer("good")["input_ids"][0] == tokenizer.bos_token_id
 
 
 def test_each_label_word_is_one_token_where_the_answer_stands(tokenizer):
@@ -189,23 +173,17 @@ def test_labels_are_the_next_tokens_of_the_answer_and_nothing_else(tokenizer, di
 
 
 def test_exact_match_is_what_greedy_generation_would_score(model, tokenizer, dialogues):
-    prompt = tokenizer.apply_chat_template(
-        dialogues[0].messages, add_generation_prompt=True, return_dict=False
-    )
-    generated = list(prompt)
+    encoded = _encode(dialogues[0], tokenizer, CONTEXT)
+    generated = encoded.token_ids[: encoded.answer_start]
     for _ in range(3):
         logits = model(input_ids=torch.tensor([generated])).logits
         generated.append(logits[0, -1].argmax().item())
-    right = _encode(dialogues[0], tokenizer, CONTEXT)
-    right = type(right)(
-        generated, len(prompt), (right.user_tokens + [False] * 9)[: len(generated)], "greedy"
-    )
-    wrong_ids = [*generated[:-1], (generated[-1] + 1) % len(tokenizer)]
-    wrong = type(right)(wrong_ids, right.answer_start, right.user_tokens, "changed")
-    assert exact_match(model, [right, wrong], tokenizer) == {
-        "overall": 0.5,
-        "groups": {"changed": 0.0, "greedy": 1.0},
-    }
+    of_user = [False] * len(generated)
+    right = type(encoded)(generated, encoded.answer_start, of_user, "greedy")
+    other = [*generated[:-1], (generated[-1] + 1) % len(tokenizer)]
+    wrong = type(encoded)(other, encoded.answer_start, of_user, "changed")
+    shares = {"changed": 0.0, "greedy": 1.0}
+    assert exact_match(model, [right, wrong], tokenizer) == {"overall": 0.5, "groups": shares}
 
 
 def test_padding_changes_no_answer(model, tokenizer, dialogues):
@@ -254,16 +232,12 @@ def test_the_same_seed_gives_the_same_weights_and_another_seed_others(
     weights = {}
     for name, seed in (("first", 7), ("second", 7), ("other", 8)):
         torch.manual_seed(len(weights))  # the state around it must not matter
+        before = torch.random.get_rng_state()
         train(tmp_path / name, architecture, dialogues, seed=seed, required_accuracy=0.0)
+        assert torch.equal(torch.random.get_rng_state(), before), "and is left alone"
         weights[name] = (tmp_path / name / "model.safetensors").read_bytes()
     assert weights["first"] == weights["second"]
     assert weights["first"] != weights["other"]
-
-
-def test_training_leaves_the_random_state_of_the_caller_alone(tmp_path, architecture, dialogues):
-    before = torch.random.get_rng_state()
-    train(tmp_path / "tiny", architecture, dialogues, required_accuracy=0.0)
-    assert torch.equal(torch.random.get_rng_state(), before)
 
 
 def test_a_dialogue_longer_than_the_context_is_an_error_with_both_lengths(

@@ -31,14 +31,13 @@ def dialogues(count=60):
 
 def test_each_group_keeps_its_questions_and_how_often_each_answer_is_given():
     given = dialogues()
-    found = shuffle_answers(given, 1)
-    assert [(own.messages, own.group) for own in found] == [
-        (own.messages, own.group) for own in given
-    ]
-    answers = [Counter((own.group, own.answer) for own in chosen) for chosen in (given, found)]
+    shuffled = shuffle_answers(given, 1)
+    answers = [Counter((one.group, one.answer) for one in some) for some in (given, shuffled)]
     assert answers[0] == answers[1]
-    assert all(own.answer.startswith(own.group) for own in found)
-    stayed = sum(own.answer == before.answer for own, before in zip(found, given, strict=True))
+    assert all(one.answer.startswith(one.group) for one in shuffled)
+    pairs = [*zip(shuffled, given, strict=True)]
+    assert all((a.messages, a.group) == (b.messages, b.group) for a, b in pairs)
+    stayed = sum(after.answer == before.answer for after, before in pairs)
     assert stayed < len(given) / 3  # by chance, about one in seven
 
 
@@ -46,8 +45,8 @@ def test_the_shuffle_depends_on_the_seed_and_a_group_on_no_other():
     given = dialogues()
     assert shuffle_answers(given, 1) == shuffle_answers(given, 1)
     assert shuffle_answers(given, 1) != shuffle_answers(given, 2)
-    alone = [own for own in given if own.group == "one"]
-    among = [own for own in shuffle_answers(given, 1) if own.group == "one"]
+    alone = [one for one in given if one.group == "one"]
+    among = [one for one in shuffle_answers(given, 1) if one.group == "one"]
     assert shuffle_answers(alone, 1) == among
 
 
@@ -70,14 +69,14 @@ def test_a_twin_has_its_models_tokenizer_and_beginning_and_other_answers(
         "catalogue": {"models": {"small": small}},
     }  # fmt: skip
     config = load_config(raw, root / "config/catalogue", "run.yaml", load_method)
-    own, twin = tmp_path / "own", tmp_path / "twin"
+    original, twin = tmp_path / "original", tmp_path / "twin"
     monkeypatch.setattr("pisoft.demo.models.exact_match", lambda *_: RIGHT)
-    for folder, variant in {own: "", twin: "shuffled-labels"}.items():
+    for folder, variant in {original: "", twin: "shuffled-labels"}.items():
         settings = TrainJob.of(config, model="small", variant=variant).to_json()
         train_model.main(argparse.Namespace(settings=settings, output_folder=folder))
     for file in ("tokenizer.json", "tokenizer_config.json", "config.json"):
-        assert (own / file).read_bytes() == (twin / file).read_bytes()
-    weights = [load_file(folder / "model.safetensors") for folder in (own, twin)]
+        assert (original / file).read_bytes() == (twin / file).read_bytes()
+    weights = [load_file(folder / "model.safetensors") for folder in (original, twin)]
     assert weights[0].keys() == weights[1].keys()
     assert any((weights[0][name] != weights[1][name]).any() for name in weights[0])
     report = json.loads((twin / "training.json").read_text())
