@@ -131,54 +131,31 @@ def test_a_restriction_of_a_model_that_is_not_selected_does_no_harm(load):
         ("models/small/device", "cuda", ["small: device: is 'cuda', but resources.gpu is 0"]),
         ("models/small/extends", ["x"], ["small: extends: must be a name, found ['x']"]),
         *(
-            (
-                "models/small/source/repository",
-                name,
-                ["models.yaml: small: source.repository: must be `owner/name`", f"(got '{name}')"],
-            )
+            ("models/small/source/repository", name,
+             ["models.yaml: small: source.repository: must be `owner/name`", f"(got '{name}')"])
             for name in ("a/b/c", "../b", "/b", "\u041erg/model", "a--b/c", "a/-b", "a/b.")
         ),
         ("models/small/source/revision", "a/../b", ["revision: must be letters, digits and"]),
         # unknown names
         ("run/models", ["smal"], ["run.yaml: models: unknown name 'smal'", "'small'?"]),
         ("run/datasets", ["review"], ["run.yaml: datasets: unknown name", "'reviews'?"]),
-        (
-            "run/masked_model",
-            "roberta-bas",
-            ["run.yaml: masked_model: unknown name 'roberta-bas'", "did you mean 'roberta-base'?"],
-        ),
+        ("run/masked_model", "roberta-bas",
+         ["run.yaml: masked_model: unknown name 'roberta-bas'", "did you mean 'roberta-base'?"]),
         ("run/methods", ["salienzy"], ["run.yaml: methods: unknown name", "'saliency'?"]),
-        (
-            "methods/saliency/method",
-            "salience",
-            ["method 'saliency'", "unknown attribution method 'salience'", "'saliency'?"],
-        ),
-        (
-            "methods/saliency",
-            {"method": "value_zeroing", "target": "contrastive"},
-            ["target: 'contrastive' is not allowed: scores of 'value_zeroing' are the same for"],
-        ),
-        (
-            "methods/saliency",
-            {"method": "reagent", "target": "span"},
-            ["target: 'span' is not allowed: 'reagent' explains single tokens; set `target`"],
-        ),
+        ("methods/saliency/method", "salience",
+         ["method 'saliency'", "unknown attribution method 'salience'", "'saliency'?"]),
+        ("methods/saliency", {"method": "value_zeroing", "target": "contrastive"},
+         ["target: 'contrastive' is not allowed: scores of 'value_zeroing' are the same for"]),
+        ("methods/saliency", {"method": "reagent", "target": "span"},
+         ["target: 'span' is not allowed: 'reagent' explains single tokens; set `target`"]),
         ("methods/saliency/options", {"steps": 3}, ["method 'saliency': options: steps: unknown"]),
-        (
-            "methods/saliency",
-            {"method": "inseq", "options": {"method": "saliancy"}},
-            ["method 'saliency': options: method: 'saliancy' is no method of Inseq; did you mean"],
-        ),
-        (
-            "methods/saliency",
-            {"method": "inseq", "options": {"method": "saliency", "arguments": {"ab": True}}},
-            ["method 'saliency': options: arguments: 'saliency' takes no 'ab'", "allowed: abs"],
-        ),
-        (
-            "methods/saliency",
-            {"method": "value_zeroing", "options": {"threshold": float("inf")}},
-            ["method 'saliency': options: threshold: must be a finite number (got inf)"],
-        ),
+        ("methods/saliency", {"method": "inseq", "options": {"method": "saliancy"}},
+         ["method 'saliency': options: method: 'saliancy' is no method of Inseq; did you mean"]),
+        ("methods/saliency",
+         {"method": "inseq", "options": {"method": "saliency", "arguments": {"ab": True}}},
+         ["method 'saliency': options: arguments: 'saliency' takes no 'ab'", "allowed: abs"]),
+        ("methods/saliency", {"method": "value_zeroing", "options": {"threshold": float("inf")}},
+         ["method 'saliency': options: threshold: must be a finite number (got inf)"]),
         ("datasets/reviews/extends", "movies", ["extends: unknown name 'movies'", "allowed: "]),
         ("run/resources", {"smal": {}}, ["resources: unknown name 'smal'", "'small'?"]),
         ("run/restrictions", {"smal": {}}, ["restrictions: unknown name 'smal'", "'small'?"]),
@@ -200,41 +177,19 @@ def test_a_restriction_of_a_model_that_is_not_selected_does_no_harm(load):
         # sections that contradict themselves
         ("run/seed", 2**70, [f"run.yaml: seed: must be below 2^63 (got {2**70})"]),
         ("run/evaluation", {"pi_grid": [0.5, 0.5]}, ["evaluation.pi_grid", "must increase"]),
-        (
-            "run/evaluation",
-            {"draws": {"target_half_width": 0.1}, "pi_grid": [0.3, 0.6]},
-            ["run.yaml: evaluation: a budget of draws needs at least 3", "[0.3, 0.6]"],
-        ),
-        (
-            "run/evaluation",
-            {"draws": {"target_half_width": 0.1}, "clamp": "mean"},
-            ["run.yaml: evaluation: clamp: 'mean' is not allowed where draws is a budget"],
-        ),
-        (
-            "run/evaluation",
-            {"sampler": "count", "mask": "element"},
-            ["evaluation: sampler: 'count' is not allowed with mask 'element'", "'token'"],
-        ),
-        (
-            "run/evaluation",
-            {"step_interval": 7},
-            ["evaluation.step_interval: 7 is not allowed with generation.step_interval 5", "is 5"],
-        ),
-        (
-            "run/evaluation",
-            {"step_interval": 13},
-            ["allowed are its multiples, the nearest is 15"],
-        ),
-        (
-            "run/evaluation",
-            {"pi_per_step": 3, "pi_grid": [0.2, 0.8]},
-            ["pi_per_step: 3 is more than the 2 retaining"],
-        ),
-        (
-            "run/evaluation",
-            {"pi_per_step": 2, "draws": {"target_half_width": 0.1}},
-            ["where draws is a budget"],
-        ),
+        ("run/evaluation", {"draws": {"target_half_width": 0.1}, "pi_grid": [0.3, 0.6]},
+         ["run.yaml: evaluation: a budget of draws needs at least 3", "[0.3, 0.6]"]),
+        ("run/evaluation", {"draws": {"target_half_width": 0.1}, "clamp": "mean"},
+         ["run.yaml: evaluation: clamp: 'mean' is not allowed where draws is a budget"]),
+        ("run/evaluation", {"sampler": "count", "mask": "element"},
+         ["evaluation: sampler: 'count' is not allowed with mask 'element'", "'token'"]),
+        ("run/evaluation", {"step_interval": 7},
+         ["evaluation.step_interval: 7 is not allowed with generation.step_interval 5", "is 5"]),
+        ("run/evaluation", {"step_interval": 13}, ["allowed are its multiples, the nearest is 15"]),
+        ("run/evaluation", {"pi_per_step": 3, "pi_grid": [0.2, 0.8]},
+         ["pi_per_step: 3 is more than the 2 retaining"]),
+        ("run/evaluation", {"pi_per_step": 2, "draws": {"target_half_width": 0.1}},
+         ["where draws is a budget"]),
         # selections
         ("run/models", "small", ["run.yaml: models: expected `all` or a list", "write [small]"]),
         ("run/models", ["small", "small"], ["run.yaml: models: listed twice: small"]),
@@ -252,11 +207,8 @@ def test_a_restriction_of_a_model_that_is_not_selected_does_no_harm(load):
             )
         ),
         # datasets that contradict themselves
-        (
-            "datasets/reviews/labels/words",
-            {1: "Good", 0: "Good"},
-            ["reviews: labels.words: label words must differ"],
-        ),
+        ("datasets/reviews/labels/words", {1: "Good", 0: "Good"},
+         ["reviews: labels.words: label words must differ"]),
         ("datasets/reviews/labels/words", {1: "Good", 0: " "}, ["label word of '0' is empty"]),
         ("datasets/reviews/labels/words", {0: "A", "0": "B"}, ["labels.words: '0' is given twice"]),
         *(
@@ -265,16 +217,10 @@ def test_a_restriction_of_a_model_that_is_not_selected_does_no_harm(load):
         ),
         ("datasets/reviews/labels", DELETED, ["reviews: a classification dataset needs `labels`"]),
         ("datasets/reviews/task", "generation", ["a generation dataset takes no `labels`"]),
-        (
-            "datasets/reviews/messages/0/content",
-            "{txt}",
-            ["reviews: messages use the field 'txt'", "did you mean 'text'?"],
-        ),
-        (
-            "datasets/reviews/messages/0/content",
-            "{text!r:>40}",
-            ["messages.0.content: the field 'text' is inserted as it is; write {text}"],
-        ),
+        ("datasets/reviews/messages/0/content", "{txt}",
+         ["reviews: messages use the field 'txt'", "did you mean 'text'?"]),
+        ("datasets/reviews/messages/0/content", "{text!r:>40}",
+         ["messages.0.content: the field 'text' is inserted as it is; write {text}"]),
         ("datasets/reviews/messages/0/content", "hello", ["messages use no field of the record"]),
         ("datasets/reviews/truncate", "txet", ["truncate: 'txet'", "did you mean 'text'?"]),
         # planted statements
@@ -283,19 +229,15 @@ def test_a_restriction_of_a_model_that_is_not_selected_does_no_harm(load):
             for source, says in (
                 ({"task": "needle"}, ": task 'needle' needs a `haystack`"),
                 ({"task": "why", "haystack": {}}, ": task 'why' takes no `haystack`"),
-                (
-                    {"task": "conflict", "haystack": {"depths": [0.5]}},
-                    ": haystack.depths: task 'conflict' needs 2 or more",
-                ),
+                ({"task": "conflict", "haystack": {"depths": [0.5]}},
+                 ": haystack.depths: task 'conflict' needs 2 or more"),
                 (
                     {"task": "needle", "haystack": {"length": 19}},
                     ".haystack: length: 19 tokens have no room for two statements and 3 "
                     "distractors; allowed are 20 and more",
                 ),
-                (
-                    {"task": "needle", "haystack": {"depths": [0, 0]}},
-                    ".haystack: depths: must differ, got [0.0, 0.0]",
-                ),
+                ({"task": "needle", "haystack": {"depths": [0, 0]}},
+                 ".haystack: depths: must differ, got [0.0, 0.0]"),
             )
         ),
         (
@@ -316,11 +258,9 @@ def test_a_restriction_of_a_model_that_is_not_selected_does_no_harm(load):
             )
         ),
         *(
-            (
-                "run",
-                {**RUN, kind: [name, "other"], "catalogue": {kind: {"other": {**like, **extra}}}},
-                [f"{kind}: '{name}' and 'other' have the same label '{label}'", "`label` of 'oth"],
-            )
+            ("run",
+             {**RUN, kind: [name, "other"], "catalogue": {kind: {"other": {**like, **extra}}}},
+             [f"{kind}: '{name}' and 'other' have the same label '{label}'", "`label` of 'oth"])
             for kind, name, like, extra, label in (
                 ("models", "small", {"extends": "small"}, {"dtype": "bfloat16"}, "Small"),
                 ("datasets", "reviews", {"extends": "reviews"}, {"label": "Reviews "}, "Reviews"),
@@ -335,11 +275,8 @@ def test_a_restriction_of_a_model_that_is_not_selected_does_no_harm(load):
             ["'layer_study' and 'other' have the same label 'Grad-ELLM (depth selected)'"],
         ),
         # additions of the run file
-        (
-            "run/catalogue",
-            {"models": {"small": {}}},
-            ["run.yaml: catalogue.models.small: duplicate name", "models.yaml has it already"],
-        ),
+        ("run/catalogue", {"models": {"small": {}}},
+         ["run.yaml: catalogue.models.small: duplicate name", "models.yaml has it already"]),
         (
             "run",
             {**RUN, "models": ["a"],
@@ -652,16 +589,12 @@ def test_scores_made_elsewhere_are_a_method_of_the_run(load):
                 ("target", "label"),
             )
         ),
-        (
-            {"source": {"kind": "scores", "path": "{method}.parquet"}},
-            "braces are not allowed, but for {local_root}, {model} and {dataset}: {method}.parquet",
-        ),
-        (
-            {"source": {"kind": "scores", "path": "results/small-run/data/to_score.parquet"}},
-            "is in results/small-run, where the workflow may write over it; copy it elsewhere",
-        ),
+        ({"source": {"kind": "scores", "path": "{method}.parquet"}},
+         "braces are not allowed, but for {local_root}, {model} and {dataset}: {method}.parquet"),
+        ({"source": {"kind": "scores", "path": "results/small-run/data/to_score.parquet"}},
+         "is in results/small-run, where the workflow may write over it; copy it elsewhere"),
     ],
-)
+)  # fmt: skip
 def test_an_entry_of_scores_that_cannot_be_right_is_refused(load, entry, complaint):
     with pytest.raises(BenchmarkError) as caught:
         load(**given(**entry), run="small-run", local_root="there")
