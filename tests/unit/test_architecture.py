@@ -52,9 +52,11 @@ def test_parse_time_imports_stay_free_of_torch() -> None:
 
 
 def test_snakefile_is_a_contents_page() -> None:
-    found = lines(ROOT / "Snakefile")
-    assert len(found) <= SNAKEFILE_LINES
-    assert not [line for line in found if line.lstrip().startswith("def ")], "functions: common.smk"
+    contents = lines(ROOT / "Snakefile")
+    assert len(contents) <= SNAKEFILE_LINES
+    assert not [line for line in contents if line.lstrip().startswith("def ")], (
+        "functions: common.smk"
+    )
 
 
 def test_rules_declare_jobs_and_leave_functions_to_the_package() -> None:

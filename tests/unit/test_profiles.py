@@ -23,10 +23,6 @@ def test_several_gpus_differ_from_one_in_what_the_machine_has_alone():
     assert several == default
 
 
-def test_the_pool_of_one_gpu_never_holds_for_a_cluster():
-    assert "resources" not in profile("slurm")
-
-
 def test_the_cluster_s_gpus_have_a_speed():
     stated = profile("slurm")["default-resources"]["throughput"]
     assert 0 < flops_per_second(str(stated)) < 1e16, "TFLOP/s, not FLOP/s"
@@ -34,12 +30,11 @@ def test_the_cluster_s_gpus_have_a_speed():
 
 
 def test_a_round_of_a_cluster_s_run_chooses_from_as_many_jobs_as_fit_into_the_queue():
-    assert profile("slurm")["scheduler-subsample"] >= profile("slurm")["jobs"]
+    slurm = profile("slurm")
+    assert slurm["scheduler-subsample"] >= slurm["jobs"]
+    assert "resources" not in slurm, "the pool of one GPU never holds for a cluster"
+    assert slurm["slurm-pass-command-as-script"] is True, "no shell reads the command line"
     assert "scheduler-subsample" not in profile("default"), "its jobs need not fit at all times"
-
-
-def test_a_command_line_never_passes_through_the_shell_of_a_submission():
-    assert profile("slurm")["slurm-pass-command-as-script"] is True
 
 
 @pytest.mark.parametrize(

@@ -33,15 +33,15 @@ def exit_of(error, monkeypatch, capsys):
     return end.value.code, capsys.readouterr().err
 
 
-def test_a_known_problem_is_one_line(monkeypatch, capsys):
-    code, printed = exit_of(BenchmarkError("a.yaml: key: bad"), monkeypatch, capsys)
-    assert (code, printed) == (1, "error: a.yaml: key: bad\n")
+def test_a_known_problem_is_one_line_and_success_none(monkeypatch, capsys):
+    line = "error: a.yaml: key: bad\n"
+    assert exit_of(BenchmarkError("a.yaml: key: bad"), monkeypatch, capsys) == (1, line)
+    assert exit_of(None, monkeypatch, capsys)[0] == 0
 
 
 def test_a_defect_ends_with_a_line_that_names_it(monkeypatch, capsys):
     code, printed = exit_of(KeyError("x"), monkeypatch, capsys)
-    assert code == 1
-    assert printed.splitlines()[-1] == "error: unexpected KeyError: 'x'"
+    assert (code, printed.splitlines()[-1]) == (1, "error: unexpected KeyError: 'x'")
 
 
 @pytest.mark.parametrize("kind", [BenchmarkError, ConnectionError])
@@ -54,10 +54,6 @@ def test_no_line_holds_the_password_of_an_address(kind, monkeypatch, capsys, cap
     assert "no answer of https://***@hub.example/owner/name" in printed
     assert "GET https://***@hub.example/owner/name" in shown
     assert "cret" not in shown
-
-
-def test_success_is_exit_0(monkeypatch, capsys):
-    assert exit_of(None, monkeypatch, capsys)[0] == 0
 
 
 def test_the_nearest_match_is_named():

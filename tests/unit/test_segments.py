@@ -9,8 +9,8 @@ from pisoft.segments import sentences, words
 def test_sentences_end_at_marks_before_a_space_at_line_ends_and_at_gaps():
     texts = ["A", " 3", ".", "5", " b", '."', " C", "?", "\n", "D", " e", "F"]
     positions = np.array([*range(11), 14])
-    found = ["".join(texts[part]) for part in sentences(texts, positions)]
-    assert found == ['A 3.5 b."', " C?\n", "D e", "F"]
+    parts = ["".join(texts[part]) for part in sentences(texts, positions)]
+    assert parts == ['A 3.5 b."', " C?\n", "D e", "F"]
 
 
 @pytest.mark.parametrize(

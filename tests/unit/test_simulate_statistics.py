@@ -34,10 +34,10 @@ def test_the_shares_are_of_the_tests_that_the_package_has():
     assert shares[simulation.USED][0] < 0.15 < shares["Student's t, Holm"][0]
     parts = np.random.default_rng(2).normal(0.1, 1, (12, 6)) / 12
     settings = ResamplingJob(seed=3, resamples=100)
-    found = simulation.TESTS[simulation.USED](parts, np.zeros(6), settings)
+    p_values = simulation.TESTS[simulation.USED](parts, np.zeros(6), settings)
     deviations = {"simulated": parts - parts.mean(axis=0)}
     tests = bootstrap_tests(parts, deviations, np.zeros(6), settings)
-    assert found.tolist() == tests["p_adjusted"].tolist()
+    assert p_values.tolist() == tests["p_adjusted"].tolist()
 
 
 def test_coverage_is_of_the_intervals_that_the_package_has(monkeypatch):

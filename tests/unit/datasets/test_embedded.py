@@ -73,13 +73,13 @@ def test_sentiment_evidence_is_exactly_the_opinion_words_of_the_label(reviews):
     assert len(WORDS["positive"]) == len(WORDS["negative"]) >= 24
     for record in reviews:
         text = record["fields"]["text"]
-        found, opinions = evidence_texts(record), WORDS["positive"] | WORDS["negative"]
-        assert found == [word for word in re.findall(r"\w+", text) if word in opinions]
-        assert 1 <= len(found) <= 3
-        assert set(found) <= WORDS[record["label"]]
+        marked, opinions = evidence_texts(record), WORDS["positive"] | WORDS["negative"]
+        assert marked == [word for word in re.findall(r"\w+", text) if word in opinions]
+        assert 1 <= len(marked) <= 3
+        assert set(marked) <= WORDS[record["label"]]
         assert record["answer"] is None
         assert 12 <= len(text.split()) <= 30
-        articles = re.findall(rf"\ban? (?:{'|'.join(found)})\b", text, flags=re.I)
+        articles = re.findall(rf"\ban? (?:{'|'.join(marked)})\b", text, flags=re.I)
         assert not articles, "they tell the first letter"
     assert len({word.lower() for record in reviews for word in filler_words(record)}) >= 100
 
@@ -213,9 +213,8 @@ def test_a_needle_is_at_its_depth(depth):
 
 def test_every_colour_is_asked_for_at_every_depth():
     depths = (0, 0.3, 1)
-    records = make_records("needle", 48, 5, Haystack(length=256, depths=depths))
     asked = Counter()
-    for record in records:
+    for record in make_records("needle", 48, 5, Haystack(length=256, depths=depths)):
         place = record["evidence"][0]["start"] / len(text_of(record))
         asked[record["label"], min(depths, key=lambda depth, at=place: abs(depth - at))] += 1
     assert asked == {(colour, depth): 2 for colour in COLOURS for depth in depths}

@@ -45,13 +45,6 @@ def test_a_passage_reaches_from_the_first_sentence_with_evidence_to_the_last(tmp
     assert {span["field"] for span in row["evidence"]} == {"passage"}
 
 
-def test_a_whole_document_can_be_the_text_instead(tmp_path):
-    path = write_eraser(tmp_path, {"d1": SENTENCES}, {"d1": [(4, 10)]})
-    (row,) = read(path, fields={"text": TextField(column="document")})
-    assert row["fields"]["text"] == " ".join(TOKENS)
-    assert marked(row) == ["Salt is white and dry ."]
-
-
 @pytest.mark.parametrize("start", range(len(TOKENS)))
 @pytest.mark.parametrize("length", [1, 3, len(TOKENS)])
 def test_evidence_covers_its_tokens_in_every_text(start, length, tmp_path):
@@ -60,6 +53,7 @@ def test_evidence_covers_its_tokens_in_every_text(start, length, tmp_path):
     fields = {"passage": TextField(column="passage"), "document": TextField(column="document")}
     (row,) = read(path, fields=fields)
     assert marked(row) == [" ".join(TOKENS[start:end])] * 2
+    assert row["fields"]["document"] == " ".join(TOKENS)
 
 
 def test_a_question_without_evidence_is_a_row_with_a_status(tmp_path):
@@ -101,10 +95,7 @@ def first(**changes):
         (first(docid="gone"), "docs/gone cannot be read"),
         (first(end_token=99), "docs/d1 has 17 tokens, but evidence from 0 to 99"),
         (first(end_token=0), "docs/d1 has 17 tokens, but evidence from 0 to 0"),
-        (
-            first(start_token=-1),
-            "evidences.0.0.start_token: must be greater than or equal to 0 (got",
-        ),
+        (first(start_token=-1), "evidences.0.0.start_token: must be greater than or equal to 0"),
         (lambda line: line["evidences"].append(OTHER), "evidence in several documents: d1, d2"),
     ],
 )
@@ -128,9 +119,8 @@ def test_real_rationales_are_the_evidence(shared, tmp_path):
     rows = read(write_eraser(tmp_path, documents, ranges))
     assert len(rows) == len(records) == 64
     for row, record in zip(rows, records.values(), strict=True):
-        chosen = [
-            t for t, kept in zip(record["tokens"], record["rationale_mask"], strict=True) if kept
-        ]
+        pairs = zip(record["tokens"], record["rationale_mask"], strict=True)
+        chosen = [token for token, kept in pairs if kept]
         assert row["status"] == OK
         assert row["fields"]["passage"].split(" ") == record["tokens"]
         assert " ".join(marked(row)).split(" ") == chosen

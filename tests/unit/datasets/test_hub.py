@@ -61,13 +61,13 @@ def read(what, name, revision):
         "dataset": lambda: [row["fields"]["text"] for row in fetch(dataset)],
     }[what]()
 
-found = []
+outcomes = []
 for asked in json.loads(sys.argv[1]):
     try:
-        found.append(read(*asked))
+        outcomes.append(read(*asked))
     except BenchmarkError as error:
-        found.append(f"error: {error}")
-print(json.dumps(found))
+        outcomes.append(f"error: {error}")
+print(json.dumps(outcomes))
 """
 MODEL_READERS = ("models", "tokenizer", "context", "model", "masked")
 DATASET_READERS = ("datasets", "dataset")
@@ -101,24 +101,17 @@ def hub():
 
 def read(hub, home, *asked, **environment):
     """Return what each triple of what, name and revision gives, all in one process."""
-    finished = subprocess.run(
-        [sys.executable, "-c", PROBE, json.dumps(asked)],
-        capture_output=True,
-        text=True,
-        timeout=600,
-        env={
-            **{name: value for name, value in os.environ.items() if name != "HF_TOKEN"},
-            "PYTHONPATH": f"{ROOT}/scripts:{ROOT}/tests",
-            "HF_HOME": str(home),
-            "HF_ENDPOINT": hub.address,
-            "HF_HUB_OFFLINE": "0",
-            **environment,
-        },
-    )
+    command = [sys.executable, "-c", PROBE, json.dumps(asked)]
+    variables = {
+        **{name: value for name, value in os.environ.items() if name != "HF_TOKEN"},
+        "PYTHONPATH": f"{ROOT}/scripts:{ROOT}/tests", "HF_HOME": str(home),
+        "HF_ENDPOINT": hub.address, "HF_HUB_OFFLINE": "0", **environment,
+    }  # fmt: skip
+    finished = subprocess.run(command, env=variables, capture_output=True, text=True, timeout=600)
     assert finished.returncode == 0, finished.stderr
-    found = json.loads(finished.stdout.splitlines()[-1])
-    assert not any("\n" in outcome for outcome in found if isinstance(outcome, str))
-    return found
+    outcomes = json.loads(finished.stdout.splitlines()[-1])
+    assert not any("\n" in outcome for outcome in outcomes if isinstance(outcome, str))
+    return outcomes
 
 
 def all_readers(name, revision="main"):
@@ -140,8 +133,8 @@ def assert_all_read(asked, outcomes):
         assert str(outcome).startswith("error: ") == (what == "masked"), (what, name, outcome)
 
 
-def assert_refused(found, asked, *advice):
-    for (what, name, _), outcome in zip(asked, found, strict=True):
+def assert_refused(outcomes, asked, *advice):
+    for (what, name, _), outcome in zip(asked, outcomes, strict=True):
         assert str(outcome).startswith("error: "), (what, name, outcome)
         assert f"'{name}'" in outcome, outcome
         for text in advice:
@@ -155,17 +148,17 @@ def assert_refused(found, asked, *advice):
 def test_every_refusal_without_a_token_is_one_sentence_that_says_what_to_do(hub, files, tmp_path):
     add(hub, "gated", files, gated=True)
     add(hub, "busy", files, status=500)
-    add(hub, "known", files)
+    add(hub, "open", files)
     expected = {
         ("gated", "main"): "is gated: ask for access at http",
         ("absent", "main"): "does not exist on the hub or is private",
         ("busy", "main"): "HTTP 500: try again later",
-        ("known", "mainn"): "has no revision 'mainn'",
+        ("open", "mainn"): "has no revision 'mainn'",
     }
     asked = {key: all_readers(*key) for key in expected}
-    found = iter(read(hub, tmp_path, *(one for group in asked.values() for one in group)))
+    given = iter(read(hub, tmp_path, *(one for group in asked.values() for one in group)))
     for key, group in asked.items():
-        outcomes = [next(found) for _ in group]
+        outcomes = [next(given) for _ in group]
         assert_refused(outcomes, group, expected[key])
     for outcome in (outcomes[0], outcomes[len(MODEL_READERS)]):  # those that resolve it
         assert "did you mean 'main'?" in outcome
@@ -186,9 +179,9 @@ def test_a_wrong_token_and_one_without_access_are_told_apart(hub, files, tmp_pat
         for token in ("hf_wrong", STRANGER, GOOD_TOKEN)
         for call in (("token", token, ""), *asked)
     ]
-    found = read(hub, tmp_path, *calls)
+    given = read(hub, tmp_path, *calls)
     size = 1 + len(asked)
-    wrong, stranger, good = (found[at + 1 : at + size] for at in range(0, len(found), size))
+    wrong, stranger, good = (given[at + 1 : at + size] for at in range(0, len(given), size))
     assert_refused(wrong, asked, "the hub refuses your token")
     assert_refused(stranger, asked, "is gated or closed to the account of your token")
     assert_all_read(asked, good)
@@ -199,8 +192,8 @@ def test_a_hub_out_of_reach_is_said_with_and_without_offline_mode(hub, files, tm
     add(hub, "far", files)
     asked = all_readers("far")
     for environment in ({"HF_HUB_OFFLINE": "1"}, {"HF_ENDPOINT": "http://127.0.0.1:9"}):
-        found = read(hub, tmp_path, *asked, **environment)
-        assert_refused(found, asked, "the hub cannot be reached", "`make fetch`", "HF_HOME")
+        outcomes = read(hub, tmp_path, *asked, **environment)
+        assert_refused(outcomes, asked, "the hub cannot be reached", "`make fetch`", "HF_HOME")
     assert not hub.asked
 
 
@@ -240,11 +233,10 @@ def test_pickled_weights_and_code_of_a_model_s_own_are_refused(hub, files, tmp_p
 def test_a_download_that_broke_off_goes_on_at_the_next_call(hub, files, tmp_path):
     add(hub, "cut", files, cut=15)
     asked = [("model", "m/cut", "main"), ("dataset", "d/cut", "main")]
-    found = read(hub, tmp_path, *asked)
-    assert_refused(found, asked, "broke off: call the same command again")
+    assert_refused(read(hub, tmp_path, *asked), asked, "broke off: call the same command again")
     model = asked[:1]
-    found = read(hub, tmp_path, *model, HF_HUB_OFFLINE="1")
-    assert_refused(found, model, "not all of it", "the hub cannot be reached")
+    outcomes = read(hub, tmp_path, *model, HF_HUB_OFFLINE="1")
+    assert_refused(outcomes, model, "not all of it", "the hub cannot be reached")
     for held in hub.repositories.values():
         held.cut = None
     hub.asked.clear()
@@ -282,11 +274,11 @@ def test_a_commit_stays_when_its_branch_moves_and_is_read_without_the_hub(
     assert not [path for path in hub.asked if "m/n" in path], "the cache holds it all"
     # Its library would take what it cached last, whatever commit is asked for.
     late = ("dataset", "d/n", dataset_moved)
-    *found, refused = read(hub, tmp_path, *resolving, *reading, late, HF_HUB_OFFLINE="1")
-    assert found == [commit, dataset_commit, *first]
+    *outcomes, refused = read(hub, tmp_path, *resolving, *reading, late, HF_HUB_OFFLINE="1")
+    assert outcomes == [commit, dataset_commit, *first]
     assert f"commit {dataset_moved} cannot be fetched" in refused
-    *found, weights, texts = read(hub, tmp_path, *resolving, ("model", "m/n", moved), late)
-    assert found == [moved, dataset_moved]
+    *commits, weights, texts = read(hub, tmp_path, *resolving, ("model", "m/n", moved), late)
+    assert commits == [moved, dataset_moved]
     assert weights[0] == moved
     assert weights[1] != first[2][1]
     assert texts == ["bad film"]
@@ -312,12 +304,12 @@ def test_a_record_is_of_its_repository_and_revision(tmp_path):
         record.write_text(text)
         with pytest.raises(BenchmarkError, match=r"main\.json: is no record of a commit"):
             read_commit(record, "o/n", "main")
-    known = {"repository": "o/n", "revision": "main", "commit": COMMIT}
+    right = {"repository": "o/n", "revision": "main", "commit": COMMIT}
     for changed in ({"repository": "o/m"}, {"revision": "v1"}, {"commit": "main"}):
-        record.write_text(json.dumps(known | changed))
+        record.write_text(json.dumps(right | changed))
         with pytest.raises(BenchmarkError, match="states no commit of 'o/n' at revision 'main'"):
             read_commit(record, "o/n", "main")
-    record.write_text(json.dumps(known))
+    record.write_text(json.dumps(right))
     assert read_commit(record, "o/n", "main") == COMMIT
 
 

@@ -15,11 +15,11 @@ from pisoft.store.parquet import EMPTY_RECORD, OK
 
 
 def rows(labels, status=OK):
-    fields = ({"text": f"text {index}"} for index in range(len(labels)))
     return [
-        {"sample_id": f"d/{n}", "fields": own, "label": label, "answer": None, "status": status}
-        for n, (own, label) in enumerate(zip(fields, labels, strict=True))
-    ]
+        {"sample_id": f"d/{n}", "fields": {"text": f"text {n}"}, "label": label, "answer": None,
+         "status": status}
+        for n, label in enumerate(labels)
+    ]  # fmt: skip
 
 
 def ids(chosen):
@@ -67,10 +67,10 @@ def test_a_choice_depends_on_the_seed_and_not_on_the_order_of_the_records():
 
 
 def test_another_label_s_records_do_not_change_a_label_s_choice():
-    records = rows(["a"] * 20 + ["b"] * 20)
-    fewer = records[:20] + records[30:]
-    chosen_a = [ids([r for r in sample(x, 8, 1) if r["label"] == "a"]) for x in (records, fewer)]
-    assert chosen_a[0] == chosen_a[1]
+    records = rows("a" * 20 + "b" * 20)
+    chosen = [sample(some, 8, 1) for some in (records, records[:20] + records[30:])]
+    of_a, same = ([row["sample_id"] for row in one if row["label"] == "a"] for one in chosen)
+    assert of_a == same
 
 
 def test_a_short_label_gives_all_it_has_and_the_others_do_not_make_up_for_it(caplog):
@@ -99,10 +99,8 @@ def repeated(*changes):
 
 
 def test_a_text_that_several_records_have_is_explained_once_with_all_answers(caplog):
-    records = [
-        *repeated(*({"answer": answer} for answer in ("a", "b", "a", None))),
-        *rows("xy")[1:],
-    ]
+    records = repeated(*({"answer": answer} for answer in ("a", "b", "a", None)))
+    records += rows("xy")[1:]
     with caplog.at_level(logging.INFO):
         first, other = sorted(sample(records, None, 1), key=lambda row: row["label"] or "")
     assert (first["sample_id"], first["answer"]) == ("d/0", "a\nb")
@@ -124,19 +122,13 @@ def test_a_failed_record_does_not_stand_for_those_that_repeat_its_text():
 
 
 def test_texts_that_are_equal_in_one_field_only_are_different():
-    records = [
-        row | {"fields": {"narrative": "the same", "question": row["sample_id"]}}
-        for row in rows([None] * 3)
-    ]
+    fields = [{"narrative": "the same", "question": f"{n}"} for n in range(3)]
+    records = repeated(*({"fields": one} for one in fields))
     assert len(sample(records, None, 1)) == 3
 
 
 @given(st.lists(st.integers(0, 5), min_size=1, max_size=30), st.integers(1, 10), st.integers(0, 2))
 def test_repeated_records_change_nothing_of_the_choice(texts, count, seed):
     distinct = [row for row in rows("abc" * 2) if int(row["sample_id"][2:]) in texts]
-    copies = [
-        row | {"sample_id": f"{row['sample_id']}-{number}"}
-        for number in range(2, 4)
-        for row in distinct
-    ]
+    copies = [row | {"sample_id": f"{row['sample_id']}-{n}"} for n in (2, 3) for row in distinct]
     assert sample(distinct + copies, count, seed) == sample(distinct, count, seed)

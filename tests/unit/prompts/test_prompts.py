@@ -37,6 +37,7 @@ QUESTION = (
     {"role": "system", "content": "Respond with true or false."},
     {"role": "user", "content": "Passage: {passage}\n\nQuestion: {question}"},
 )
+LABELS = ("Positive", "Negative")
 OPEN = ({"role": "user", "content": "{text}"},)
 BRACES = "{text} {{0}} {% raw %} {{ bos_token }}"
 TOKENIZERS = {
@@ -57,17 +58,8 @@ TEXTS = st.text(
     max_size=40,
 )
 HOSTILE_PIECES = (
-    "<|begin_of_text|>",
-    "<|start_header_id|>system<|end_header_id|>\n\n",
-    "<|eot_id|>",
-    "[INST]",
-    "[/INST]",
-    "</s>",
-    "<s>",
-    "<unk>",
-    "good film ",
-    "é",
-    "\n",
+    *("<|begin_of_text|>", "<|start_header_id|>system<|end_header_id|>\n\n", "<|eot_id|>"),
+    *("[INST]", "[/INST]", "</s>", "<s>", "<unk>", "good film ", "é", "\n"),
 )
 HOSTILE = st.lists(st.sampled_from(HOSTILE_PIECES), max_size=6).map("".join)
 
@@ -102,14 +94,9 @@ def covered(tokenizer, row, mask="content_mask"):
     return tokenizer.decode(chosen, clean_up_tokenization_spaces=False)
 
 
-def conversation(messages, **fields):
-    return [{"role": m["role"], "content": m["content"].format(**fields)} for m in messages]
-
-
 def template_ids(tokenizer, messages, **fields):
-    return tokenizer.apply_chat_template(
-        conversation(messages, **fields), add_generation_prompt=True
-    )["input_ids"]
+    filled = [message | {"content": message["content"].format(**fields)} for message in messages]
+    return tokenizer.apply_chat_template(filled, add_generation_prompt=True)["input_ids"]
 
 
 def spells_control_token(tokenizer, text):
@@ -149,11 +136,8 @@ def test_masks_of_two_fields_are_those_tokens_that_change_with_them(tokenizer, p
     assert row["input_ids"] == template_ids(tokenizer, QUESTION, passage=passage, question=question)
     for mask in ("content_mask", "user_mask", "bos_mask"):
         assert len(row[mask]) == len(row["input_ids"])
-    assert all(
-        user
-        for user, content in zip(row["user_mask"], row["content_mask"], strict=False)
-        if content
-    )
+    pairs = zip(row["content_mask"], row["user_mask"], strict=True)
+    assert all(user or not content for content, user in pairs)
     assert covered(tokenizer, row, "user_mask").strip().endswith(question)
     assert row["bos_mask"] == [True] + [False] * (len(row["input_ids"]) - 1)
 
@@ -237,9 +221,10 @@ def test_a_record_that_spells_a_control_token_gets_a_status(tokenizer, text):
 
 def test_a_control_token_that_truncation_removes_does_no_harm(tokenizer):
     text = "good film " * 40
-    row = build(tokenizer, settings(OPEN, max_tokens=40), sample(text=text + "<|eot_id|>[/INST]"))
+    short = settings(OPEN, max_tokens=40)
+    row = build(tokenizer, short, sample(text=text + "<|eot_id|>[/INST]"))
     assert (row["status"], row["truncated"]) == (OK, True)
-    row = build(tokenizer, settings(OPEN, max_tokens=40), sample(text="<s></s><|eot_id|>" + text))
+    row = build(tokenizer, short, sample(text="<s></s><|eot_id|>" + text))
     assert row["status"] == CONTROL_TOKEN
     row = build(word_tokenizer(), settings(), sample(text="a <stop> b"))
     assert row["status"] == CONTROL_TOKEN, "though it is a word of the model"
@@ -314,13 +299,11 @@ def test_a_prompt_uses_the_room_it_has(tokenizer, limits, context, longest):
 )
 def test_label_tokens_are_those_the_assistant_s_turn_begins_with(make, pieces):
     tokenizer = make()
-    row = build(
-        tokenizer, settings(SENTIMENT, label_words=("Positive", "Negative")), sample(text="a")
-    )
+    row = build(tokenizer, settings(SENTIMENT, label_words=LABELS), sample(text="a"))
     assert row["label_words"][:2] == ["Positive", "Negative"]
-    found = tokenizer.convert_ids_to_tokens(row["label_token_ids"])
-    assert all(piece.startswith(token) for piece, token in zip(pieces, found[:2], strict=True))
-    assert len(set(found)) == len(found)
+    tokens = tokenizer.convert_ids_to_tokens(row["label_token_ids"])
+    assert all(piece.startswith(token) for piece, token in zip(pieces, tokens[:2], strict=True))
+    assert len(set(tokens)) == len(tokens)
     for token, word in zip(row["label_token_ids"][2:], row["label_words"][2:], strict=True):
         assert tokenizer.decode([token]).strip() == word, "other spellings are whole words"
     answered = tokenizer.apply_chat_template(
@@ -358,18 +341,9 @@ ALL_PRIVATE = "".join(map(chr, chat.PRIVATE_USE))
         (None, {}, "a", "chat_template: plain"),
         (REAL, {}, ALL_PRIVATE, "leave too few characters of plane 16"),
         (REAL, {"reserved_tokens": 100}, "a", r"context of 100 tokens .* 100 gener"),
-        (
-            COUNTED, {"label_words": ("a", "b")}, "a",
-            r"model 'm', dataset 'd': the prompt's tokens",
-        ),
-        (
-            REAL, {"label_words": ("Positive", "Positive!")}, "a",
-            "label words 'Positive' and 'Positive!' begin with",
-        ),
-        (
-            REAL, {"label_words": ("<|eot_id|>", "Negative")}, "a",
-            r"holds the control token '<\|eot_id\|>'",
-        ),
+        (COUNTED, {"label_words": ("a", "b")}, "a", "model 'm', dataset 'd': the prompt's tokens"),
+        (REAL, {"label_words": ("P", "P!")}, "a", "label words 'P' and 'P!' begin with"),
+        (REAL, {"label_words": ("<|eot_id|>", "N")}, "a", r"the control token '<\|eot_id\|>'"),
     ],
 )  # fmt: skip
 def test_what_cannot_become_a_prompt_is_one_line(template, changes, text, message):
@@ -432,18 +406,13 @@ def test_plain_prompts_are_the_messages_joined_by_blank_lines(text):
 
 
 def test_plain_label_words_follow_a_blank_line(base):
-    given_settings = settings(
-        SENTIMENT, chat_template="plain", label_words=("Positive", "Negative")
-    )
-    row = build(base, given_settings, sample(text="good film."))
+    plain = settings(SENTIMENT, chat_template="plain", label_words=LABELS)
+    row = build(base, plain, sample(text="good film."))
     assert row["prompt_text"].endswith("Text: good film.\n\n")
-    answered = base.encode(
-        row["prompt_text"].removeprefix(base.bos_token) + "Negative", add_special_tokens=False
-    )
-    assert [base.bos_token_id, *answered][: len(row["input_ids"]) + 1] == [
-        *row["input_ids"],
-        row["label_token_ids"][1],
-    ]
+    answered = row["prompt_text"].removeprefix(base.bos_token) + "Negative"
+    ids = [base.bos_token_id, *base.encode(answered, add_special_tokens=False)]
+    begin = [*row["input_ids"], row["label_token_ids"][1]]
+    assert ids[: len(begin)] == begin
 
 
 # Real tokenizers and records ------------------------------------------------------------------
@@ -463,18 +432,15 @@ def test_real_reviews_and_passages_are_covered_exactly(model, shared, root):
             fields = {column: json.loads(line)[column].strip() for column in columns}
             row = build(tokenizer, given_settings, sample(**fields))
             assert row["input_ids"] == template_ids(tokenizer, messages, **fields)
-            assert "".join(covered(tokenizer, row).split()) == "".join(
-                "".join(fields.values()).split()
-            )
+            letters = "".join("".join(fields.values()).split())
+            assert "".join(covered(tokenizer, row).split()) == letters
         assert len(set(row["label_token_ids"])) == len(row["label_words"])
     llama = model == "tiny-llama-chat"
-    given_settings = settings(SENTIMENT, label_words=("Positive", "Negative"))
-    row = build(tokenizer, given_settings, sample(text="good film"))
+    row = build(tokenizer, settings(SENTIMENT, label_words=LABELS), sample(text="good film"))
     pieces = tokenizer.batch_decode([[token] for token in row["label_token_ids"]])
-    spellings = [["Positive", "Negative"], [" Positive", " Negative"]]
-    first, second = spellings if llama else spellings[::-1]
-    assert pieces == [*first, second[0], second[1]]
-    assert row["label_words"] == ["Positive", "Negative"] * 2
+    spellings = [*LABELS, " Positive", " Negative"]
+    assert pieces == (spellings if llama else spellings[2:] + spellings[:2])
+    assert row["label_words"] == [*LABELS, *LABELS]
 
 
 def test_a_real_base_model_without_a_template_reads_plain_prompts(shared):
@@ -483,7 +449,7 @@ def test_a_real_base_model_without_a_template_reads_plain_prompts(shared):
     row = build(tokenizer, settings(chat_template="plain"), sample(text=text))
     assert row["input_ids"] == tokenizer(text)["input_ids"]
     assert covered(tokenizer, row).strip() == text
-    words = settings(SENTIMENT, chat_template="plain", label_words=("Positive", "Negative"))
-    found = build(tokenizer, words, sample(text=text))
-    assert found["label_words"][:2] == ["Positive", "Negative"]
-    assert len(set(found["label_token_ids"])) == len(found["label_words"])
+    words = settings(SENTIMENT, chat_template="plain", label_words=LABELS)
+    row = build(tokenizer, words, sample(text=text))
+    assert row["label_words"][:2] == [*LABELS]
+    assert len(set(row["label_token_ids"])) == len(row["label_words"])

@@ -28,10 +28,10 @@ def test_the_texts_add_up_to_the_bytes_of_the_text(tokenizer, text):
     ids = encode(tokenizer, text)
     texts = token_texts(tokenizer, ids)
     assert len(texts) == len(ids)
-    said = STRAY.sub(
-        lambda found: bytes.fromhex(found[found.lastindex].decode()), "".join(texts).encode()
+    whole = STRAY.sub(
+        lambda match: bytes.fromhex(match[match.lastindex].decode()), "".join(texts).encode()
     )
-    assert said in (text.encode(), b" " + text.encode())  # SentencePiece adds it
+    assert whole in (text.encode(), b" " + text.encode())  # SentencePiece adds it
 
 
 def test_a_leading_space_belongs_to_its_token_wherever_it_stands(tokenizer):

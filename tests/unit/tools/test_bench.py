@@ -23,6 +23,7 @@ import precision
 import readings
 import start_up
 from gpu import timed_methods
+from helpers.loaded_models import local_model
 from helpers.random_models import save_random_llama, twins
 from helpers.tiny_tokenizers import llama_tokenizer
 from measuring import forward_flops, row
@@ -31,7 +32,6 @@ from pisoft.attribution.base import Context
 from pisoft.attribution.engine import attribute_block, scores_row
 from pisoft.config.evaluation import DrawSettings
 from pisoft.config.jobs.cells import EvaluateJob
-from pisoft.config.jobs.fields import LoadedModel
 from pisoft.config.run_file import RunFile
 from pisoft.config.validation import validate
 from pisoft.errors import BenchmarkError
@@ -67,11 +67,7 @@ def run_bench(bench, output, *options):
     ("name", "options", "rows"),
     [
         ("evaluation", "--lengths 7 48 --draws 5 --loop-draws 3 --repetitions 1", 2 * 2 * 4),
-        (
-            "gpu",
-            "--cases toy toy-4bit --device cpu",
-            2 * len(timed_methods()) + 2 * (2 * 3 + 1) + 2 * (3 + 1),
-        ),
+        ("gpu", "--cases toy toy-4bit --device cpu", 2 * (len(timed_methods()) + 7 + 4)),
         ("aggregation", "--models 1 --methods 2 --datasets 2 --samples 5", None),
         ("scheduler", "--settings 100/1s 100/1s\tone-timer --idle 6 --jobs 0", 2),
     ],
@@ -90,13 +86,9 @@ def test_a_bench_runs(tmp_path, monkeypatch, name, options, rows):
 def test_the_bench_of_attribution_runs_as_make_calls_it(root, tmp_path):
     output = tmp_path / "attribution.json"
     options = ["--methods", "attention", "--repetitions", "1", "--output", str(output)]
-    subprocess.run(
-        [sys.executable, "tools/bench/attribution.py", *options],
-        cwd=root,
-        env={**os.environ, "PYTHONPATH": "scripts:tests"},
-        check=True,
-        capture_output=True,
-    )
+    command = [sys.executable, "tools/bench/attribution.py", *options]
+    paths = {**os.environ, "PYTHONPATH": "scripts:tests"}
+    subprocess.run(command, cwd=root, env=paths, check=True, capture_output=True)
     check_rows(json.loads(output.read_text(encoding="utf-8")))
 
 
@@ -113,16 +105,10 @@ def finished(tmp_path_factory):
     pairs = list(zip(prompts, answers, strict=True))
     scores = attribute_block(method(method.Options(), Context(seed=1)), model, pairs)
     settings = EvaluateJob(
-        model=LoadedModel(name=MODEL, dtype="float32", device="cpu"),
-        protocol="dynamic",
-        target="label",
-        evaluation=DrawSettings(pi_grid=(0.2, 0.5, 0.8)),
-        seed=1,
-        block_size=2,
-        first_place=0,
-        token_budget=None,
+        model=local_model(name=MODEL), protocol="dynamic", target="label", seed=1, block_size=2,
+        evaluation=DrawSettings(pi_grid=(0.2, 0.5, 0.8)), first_place=0, token_budget=None,
         compile=False,
-    )
+    )  # fmt: skip
     origin = provenance(settings.model_dump(mode="json"))
     for kind, path, rows in (
         ("prompts", f"prompts/{MODEL}/why.parquet", prompts),

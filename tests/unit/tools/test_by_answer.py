@@ -44,8 +44,8 @@ def frame_of(right: dict[str, bool]) -> pd.DataFrame:
 
 def compared(right: dict[str, bool], reversed_by: str) -> pd.DataFrame:
     rows = [*frame_of(right).to_dict("records"), {"sample_id": "why/1"}]  # the last: open text
-    found = by_answer(samples(right, reversed_by), pd.DataFrame(rows), seed=1)
-    return found[found["answers"] == "right"]
+    orders = by_answer(samples(right, reversed_by), pd.DataFrame(rows), seed=1)
+    return orders[orders["answers"] == "right"]
 
 
 def test_an_order_that_right_answers_reverse_is_told_from_random_splits() -> None:
@@ -81,8 +81,8 @@ def test_confident_answers_are_the_upper_half_of_a_datasets_right_ones() -> None
     right = answers(7, 9)
     confident = {name: one and int(name.split("/")[1]) >= (3 if "films" in name else 4)
                  for name, one in right.items()}  # fmt: skip
-    found = by_answer(samples(confident, "answer"), frame_of(right), seed=1)
-    row = found.set_index("answers").loc["right and confident"]
+    orders = by_answer(samples(confident, "answer"), frame_of(right), seed=1)
+    row = orders.set_index("answers").loc["right and confident"]
     assert row[["n", "others"]].tolist() == [4 + 5, 32 - 9]
     assert row["tau"] == pytest.approx(-1)
 

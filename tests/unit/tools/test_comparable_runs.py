@@ -6,13 +6,7 @@ from typing import Any
 
 import pytest
 
-from comparable_runs import (
-    NOT_STATED,
-    cell_settings,
-    deciding,
-    differences,
-    settings_hash,
-)
+from comparable_runs import NOT_STATED, cell_settings, deciding, differences, settings_hash
 
 SETTINGS: dict[str, Any] = {
     "seed": 1,
