@@ -97,8 +97,8 @@ def test_rows_are_those_of_a_cpu_and_an_error_of_memory_halves_the_budget(
     lend_device(name, monkeypatch)
     caplog.set_level(logging.INFO, "pisoft")
     with FakeGpu(error, at=200):  # in the first forward of a batch
-        found = stages.sorted_rows(STAGES[name], model, BLOCK, BUDGET)
-    stages.assert_same(found, expected)
+        rows = stages.sorted_rows(STAGES[name], model, BLOCK, BUDGET)
+    stages.assert_same(rows, expected)
     lowered = [f"out of memory; token_budget is lowered to {BUDGET // 2}"]
     assert caplog.messages == ([] if "random" in name else lowered)
 
@@ -119,9 +119,9 @@ def test_half_precision_is_repeated_in_float32_on_the_gpu(monkeypatch):
     cpu, model = on_both(torch.bfloat16)
     expected = stages.repeated_in_float32(cpu, BLOCK, BUDGET)
     with FakeGpu():
-        found = stages.repeated_in_float32(model, BLOCK, BUDGET)
+        rows = stages.repeated_in_float32(model, BLOCK, BUDGET)
     assert len(expected) > len(BLOCK)  # H₀ of a step, and ranks of several
-    assert found == pytest.approx(expected, rel=1e-3)
+    assert rows == pytest.approx(expected, rel=1e-3)
 
 
 def test_a_model_on_two_devices_is_refused_in_one_line():

@@ -83,9 +83,9 @@ def test_what_a_page_names_exists(page: str) -> None:
 
 def test_what_a_message_advises_exists() -> None:
     texts = {str(file): messages(file) for file in (ROOT / "scripts").rglob("*.py")}
-    said = "\n".join(texts.values())
+    every = "\n".join(texts.values())
     assert {"make fetch", "make export", "snakemake --touch"} <= set(
-        re.findall(r"\w+ [\w-]+", said)
+        re.findall(r"\w+ [\w-]+", every)
     )
     for file, text in texts.items():
         keys = re.sub(r"(?<![\w`./])(\w+\.\w+)(?![\w`(/])", r"`\1`", text)

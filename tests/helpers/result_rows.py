@@ -9,6 +9,7 @@ from typing import Any
 import pandas as pd
 import pyarrow as pa
 
+from pisoft.statistics.results import summary_table
 from pisoft.store.schemas import SCHEMAS
 
 Rows = list[dict[str, Any]]
@@ -65,3 +66,8 @@ def frame(rows: Rows) -> pd.DataFrame:
     table = pd.DataFrame(rows, columns=None if rows else SCHEMAS["statistics"].names)
     whole = ("n", "n_failed")
     return table.astype({name: float for name in table if name not in (*TEXTS, *whole)})
+
+
+def results(question: str, rows: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
+    """Return rows as a reader of the file gives them; keys and numbers may be missing."""
+    return summary_table(question, [pd.DataFrame(list(rows))]).to_pandas()

@@ -14,11 +14,9 @@ from typing import Any
 import pisoft
 from pisoft.config.jobs.displays import DisplayJob
 from pisoft.store.parquet import read_rows
-from pisoft.views.registry import ENDINGS
 
 SCRIPTS = Path(pisoft.__file__).parents[1]
 SUMMARISE, TABULATE, PLOT = "summarise_results", "tabulate_results", "plot_results"
-FORMATS = {TABULATE: ENDINGS["tables"], PLOT: ENDINGS["figures"]}
 
 Settings = Any
 """A slice of the configuration, or what its JSON holds."""
@@ -39,28 +37,6 @@ def summary_rows(
     output = folder / f"{kind}.parquet"
     summarise(name, settings, files, {kind: output})
     return read_rows(output, kind)
-
-
-def tabulate(
-    name: str, settings: Settings, files: Paths, folder: Path, **cell: str
-) -> dict[str, Path]:
-    """Write a table, and return its files by their ending."""
-    return shown(TABULATE, name, settings, files, folder, **cell)
-
-
-def plot(name: str, settings: Settings, files: Paths, folder: Path, **cell: str) -> dict[str, Path]:
-    """Write a figure, and return its files by their ending."""
-    return shown(PLOT, name, settings, files, folder, **cell)
-
-
-def shown(
-    script: str, name: str, settings: Settings, files: Paths, folder: Path, **cell: str
-) -> dict[str, Path]:
-    """Write a table or a figure, and return its files by their ending."""
-    path = "/".join((name, *cell.values()))
-    done = call(script, *display_arguments(path, settings, files, folder))
-    assert done.returncode == 0, done.stderr
-    return {ending: folder / f"{path}.{ending}" for ending in FORMATS[script]}
 
 
 def display_arguments(path: str, settings: Settings, files: Paths, folder: Path) -> list[str]:

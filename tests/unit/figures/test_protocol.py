@@ -99,10 +99,10 @@ def draw(shares, example, files, methods=METHODS):
 
 
 def test_shares_are_the_means_of_each_sample_s_scores(shares):
-    found = shares.set_index("method", append=True).swaplevel()["share"]
-    for method, sample in found.index:
-        assert found[method, sample] == pytest.approx(scores_of(method, sample).mean(), rel=1e-5)
-    assert len(found) == 9, "five methods, two samples, one of them failed"
+    means = shares.set_index("method", append=True).swaplevel()["share"]
+    for method, sample in means.index:
+        assert means[method, sample] == pytest.approx(scores_of(method, sample).mean(), rel=1e-5)
+    assert len(means) == 9, "five methods, two samples, one of them failed"
 
 
 def test_methods_of_lowest_middle_and_highest_mean_and_random_are_shown(shares):

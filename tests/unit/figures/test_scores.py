@@ -38,7 +38,7 @@ def read(folder, rows):
 
 
 def test_samples_steps_and_tokens_weigh_the_same_within_each_other(tmp_path):
-    found = read(tmp_path, rows_of(RAW))
+    scores = read(tmp_path, rows_of(RAW))
     weights = {("a", 0): 1 / 4, ("a", 5): 1 / 4, ("b", 0): 1 / 2}
     mean, shares = 0.0, [0.0] * 40
     for key, raw in RAW.items():
@@ -47,31 +47,31 @@ def test_samples_steps_and_tokens_weigh_the_same_within_each_other(tmp_path):
             score = (value - low) / (high - low)
             mean += weights[key] * score / len(raw)
             shares[min(int(score * 40), 39)] += weights[key] / len(raw)
-    assert found.mean == pytest.approx(mean)
-    assert found.shares == pytest.approx(np.array(shares))
-    assert found.shares.sum() == pytest.approx(1)
-    assert (found.n, found.n_failed) == (2, 1)
+    assert scores.mean == pytest.approx(mean)
+    assert scores.shares == pytest.approx(np.array(shares))
+    assert scores.shares.sum() == pytest.approx(1)
+    assert (scores.n, scores.n_failed) == (2, 1)
 
 
 def test_a_sample_of_which_a_step_failed_counts_with_its_other_steps(tmp_path):
     rows = rows_of(RAW)
     rows[1] = explained_rows.attribution("a", None, 5, "nonfinite_attribution")
-    found = read(tmp_path, rows)
+    scores = read(tmp_path, rows)
     only = {key: raw for key, raw in RAW.items() if key != ("a", 5)}
-    assert found.shares == pytest.approx(read(tmp_path / "b", rows_of(only)).shares)
-    assert (found.n, found.n_failed) == (2, 1)
+    assert scores.shares == pytest.approx(read(tmp_path / "b", rows_of(only)).shares)
+    assert (scores.n, scores.n_failed) == (2, 1)
 
 
 @pytest.mark.parametrize("status", ["nonfinite_attribution", "prompt_too_long"])
 def test_a_method_that_failed_on_all_samples_has_no_distribution(tmp_path, status):
     rows = [explained_rows.attribution(name, None, 0, status) for name in "abc"]
-    found = read(tmp_path, rows)
-    assert (found.n, found.n_failed) == (0, 3)
-    assert np.isnan(found.mean)
-    assert not found.shares.any()
+    scores = read(tmp_path, rows)
+    assert (scores.n, scores.n_failed) == (0, 3)
+    assert np.isnan(scores.mean)
+    assert not scores.shares.any()
 
 
 def test_equal_scores_are_one_half(tmp_path):
-    found = read(tmp_path, rows_of({("a", 0): np.full(7, 3.0)}, failed=("b", "c")))
-    assert found.mean == 0.5
-    assert found.shares[20] == 1
+    scores = read(tmp_path, rows_of({("a", 0): np.full(7, 3.0)}, failed=("b", "c")))
+    assert scores.mean == 0.5
+    assert scores.shares[20] == 1

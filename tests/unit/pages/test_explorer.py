@@ -56,8 +56,8 @@ def samples_of(data):
 
 
 def sample_of(data, model, dataset, name):
-    (found,) = [s for m, d, s in samples_of(data) if (m, d, s["id"]) == (model, dataset, name)]
-    return found
+    (sample,) = [s for m, d, s in samples_of(data) if (m, d, s["id"]) == (model, dataset, name)]
+    return sample
 
 
 def shortened(entry):
@@ -139,7 +139,7 @@ def test_without_evidence_and_random_scores_there_are_areas_alone(run):
     none = {"evidence_samples": [], "datamodel_samples": []}
     data = explorer_data(run.files | none, settings())
     for *_, sample in samples_of(data):
-        assert all(list(own) == ["areas", "curves"] for own in sample["measured"].values())
+        assert all(list(kinds) == ["areas", "curves"] for kinds in sample["measured"].values())
 
 
 def test_scores_without_an_evaluation_are_shown_without_powers(run):
@@ -186,9 +186,9 @@ def test_nothing_of_a_record_is_markup_and_nothing_is_lost(data):
     assert page.count("<!--") == page.count("<img") == page.count("<b>") == 0
     text = packed_data(page)
     assert re.fullmatch("[A-Za-z0-9+/=]+", text)
-    found = unpacked(text)
-    assert found == json.loads(json.dumps(data))
-    tokens = sample_of(found, "llama", "words", HOSTILE_ID)["tokens"]
+    stored = unpacked(text)
+    assert stored == json.loads(json.dumps(data))
+    tokens = sample_of(stored, "llama", "words", HOSTILE_ID)["tokens"]
     assert tokens[1:-2] == list(HOSTILE)
 
 

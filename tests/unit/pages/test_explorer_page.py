@@ -126,15 +126,15 @@ def check(page, run, view, pi=None):
             assert card["figures"] == "Not calibrated: degenerate_baseline"
             assert set(values) == {"–"}
             continue
-        wanted = expected(raw, inside, view, pi)
+        scores = expected(raw, inside, view, pi)
         if view == "raw":
-            np.testing.assert_allclose(np.array(values, float), wanted.astype(float), rtol=5e-5)
+            np.testing.assert_allclose(np.array(values, float), scores.astype(float), rtol=5e-5)
         else:
-            np.testing.assert_allclose(np.array(values, float), wanted, rtol=0, atol=1e-4)
-            said = re.search(rf"E\[R\] (\S+) of {len(inside)} tokens", card["figures"])
-            assert float(said[1]) == pytest.approx(wanted.sum(), abs=0.01)
+            np.testing.assert_allclose(np.array(values, float), scores, rtol=0, atol=1e-4)
+            retained = re.search(rf"E\[R\] (\S+) of {len(inside)} tokens", card["figures"])
+            assert float(retained[1]) == pytest.approx(scores.sum(), abs=0.01)
         mean = float(re.match(r"mean (\S+)", card["figures"])[1])
-        assert mean == pytest.approx(np.mean(wanted, dtype=float), rel=1e-3, abs=1e-4)
+        assert mean == pytest.approx(np.mean(scores, dtype=float), rel=1e-3, abs=1e-4)
 
 
 def test_every_select_every_view_and_the_slider_show_the_stored_tokens_and_numbers(opened, run):
@@ -318,11 +318,11 @@ def test_arrow_keys_read_the_tokens_of_a_text_in_every_method(opened, run):
     page = opened("sample=plain&view=raw")
     text = page.locator(".card[data-method=random] .tokens")
     text.focus()
-    said = [page.locator(".readout").all_inner_texts()]
+    readouts = [page.locator(".readout").all_inner_texts()]
     for key in ("ArrowRight", "ArrowDown", "ArrowLeft", "End", "Home", "ArrowUp"):
         text.press(key)
-        said.append(page.locator(".readout").all_inner_texts())
-    numbers = [[int(re.match(r"Token (\d+)", one)[1]) for one in texts] for texts in said]
+        readouts.append(page.locator(".readout").all_inner_texts())
+    numbers = [[int(re.match(r"Token (\d+)", one)[1]) for one in texts] for texts in readouts]
     assert numbers == [[place] * 3 for place in (2, 3, 4, 3, 8, 1, 1)]
     text.press("ArrowRight")
     raw = run.raw["llama", "random", "words", "plain", 0]
@@ -347,8 +347,8 @@ def test_what_failed_or_is_missing_is_said_in_place_of_scores(opened):
 
 def test_the_record_is_described(opened):
     page = opened("sample=plain")
-    said = dict(line.split("\n") for line in page.locator("#record dl > div").all_inner_texts())
-    assert said == {
+    facts = dict(line.split("\n") for line in page.locator("#record dl > div").all_inner_texts())
+    assert facts == {
         "Shown here": "8 of 8 samples",
         "Explained token": "Positive or Sure",
         "Prediction": "Positive",
@@ -374,12 +374,12 @@ def test_a_card_says_what_was_measured_of_the_sample(opened, run):
     page = opened("sample=plain&order=run&pi=0.3")
     cell = at | {"dataset": "words", "sample_id": "plain"}
     lines = page.locator(".card").first.locator("p.measured").all_inner_texts()
-    said = [
+    areas_and_lds = [
         f"AUC, {protocol} routing: π-Soft-NS ↑ {areas[0]} · π-Soft-NC ↑ {areas[1]}"
         for protocol in ("dynamic", "fixed")
         if (areas := numbers("soft_samples", **cell, protocol=protocol))
     ]
-    said += [
+    areas_and_lds += [
         f"LDS given count, {protocol} routing: ↑ {lds}"
         for protocol in ("dynamic", "fixed")
         for lds in numbers("datamodel_samples", **cell, protocol=protocol)
@@ -389,7 +389,7 @@ def test_a_card_says_what_was_measured_of_the_sample(opened, run):
     evidence = (
         f"top-1 on it: {first} · recovery@1 ↑ {recovery} · mass ↑ {mass} · AUPRC ↑ {precision}"
     )
-    assert lines == [*said, f"Evidence: {evidence}"]
+    assert lines == [*areas_and_lds, f"Evidence: {evidence}"]
     at_pi = page.locator(".card").first.locator("div.measured > div").all_inner_texts()
     curves = [r["values"] for r in run.measured["soft_sample_curves"] if {**r, **cell} == r]
     assert at_pi == [

@@ -95,13 +95,9 @@ def test_samples_without_a_label_are_none_of_its_interval(tmp_path):
 
 def test_an_interval_is_of_clusters(tmp_path):
     """Four texts with two questions each, of which two are answered rightly."""
-    answers = [(name, "ok", 1, False, name < "e", True) for name in "abcdefgh"]
-    paths = write_answers(tmp_path, answers)
-    records = [
-        {"sample_id": name, "cluster": str("abcdefgh".index(name) // 2), "status": "ok",
-         "fields": {}, "label": None, "answer": None, "evidence": None, "counterfactuals": None}
-        for name in "abcdefgh"
-    ]  # fmt: skip
+    names = "abcdefgh"
+    paths = write_answers(tmp_path, [(name, "ok", 1, False, name < "e", True) for name in names])
+    records = [explained_rows.record(name, cluster=str(k // 2)) for k, name in enumerate(names)]
     write_rows(tmp_path / "clusters.parquet", "datasets", records, {})
     rows = by_metric(paths, clusters=[tmp_path / "clusters.parquet"])
     assert rows.loc["accuracy", ["value", "n", "n_clusters"]].tolist() == [0.5, 8, 4]

@@ -6,11 +6,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from helpers.script_runs import summarise
+from helpers.script_runs import summary_rows
 from pisoft.errors import BenchmarkError
 from pisoft.statistics.insertion_deletion import ranking_samples
-from pisoft.statistics.results import summary_table
-from pisoft.store.parquet import read_provenance, read_rows, write_rows
+from pisoft.store.parquet import read_provenance, write_rows
 
 METHODS = ("random", "mine")
 CELLS = [("llama", method, dataset) for method in METHODS for dataset in ("sst2", "imdb")]
@@ -41,13 +40,15 @@ def written(tmp_path):
     return cells
 
 
-def samples_of(paths, not_applicable):
-    frames = ranking_samples(paths, not_applicable)
-    return summary_table("ranking_samples", frames).to_pylist()
+def samples_of(folder, paths, reasons):
+    settings, files = {"not_applicable": reasons}, {"ranking": paths}
+    return summary_rows("insertion_deletion", settings, files, folder, "ranking_samples")
 
 
-def test_every_sample_has_its_auc_by_metric_and_a_dataset_without_ranking_its_reason(written):
-    rows = samples_of([path for _, path in written], NOT_APPLICABLE)
+def test_every_sample_has_its_auc_by_metric_and_a_dataset_without_ranking_its_reason(
+    written, tmp_path
+):
+    rows = samples_of(tmp_path, [path for _, path in written], NOT_APPLICABLE)
     expected = [
         (*cell, row["sample_id"], f"{row['curve']}_auc", row["auc"], row["status"], None)
         for cell, (of_cell, _) in zip(CELLS, written, strict=True)
@@ -60,14 +61,16 @@ def test_every_sample_has_its_auc_by_metric_and_a_dataset_without_ranking_its_re
     ]
     names = ("model", "method", "dataset", "sample_id", "metric", "value", "status", "reason")
     assert rows == [dict(zip(names, row, strict=True)) for row in expected]
-    assert samples_of([path for _, path in written], {}) == rows[:-4]
+    settings = read_provenance(tmp_path / "ranking_samples.parquet")["settings"]
+    assert settings == {"not_applicable": NOT_APPLICABLE}
+    assert samples_of(tmp_path, [path for _, path in written], {}) == rows[:-4]
 
 
-def test_a_model_that_some_methods_do_not_explain_has_no_row_for_them(written):
+def test_a_model_that_some_methods_do_not_explain_has_no_row_for_them(written, tmp_path):
     (_, first), *_, (_, last) = written
     other = last.parents[2] / "mistral" / "mine" / "imdb.parquet"
     write_rows(other, "ranking", written[-1][0], {})
-    rows = samples_of([first, other], NOT_APPLICABLE)
+    rows = samples_of(tmp_path, [first, other], NOT_APPLICABLE)
     cells = {(row["model"], row["method"]) for row in rows}
     assert cells == {("llama", "random"), ("mistral", "mine")}
 
@@ -80,7 +83,7 @@ def test_a_counterfactual_has_the_share_of_changed_tokens_and_whether_it_never_f
     rows.append(rows[-3] | {"curve": "counterfactual"})  # the sample that failed
     path = tmp_path / "llama" / "mine" / "sst2.parquet"
     write_rows(path, "ranking", rows, {})
-    samples = pd.DataFrame(samples_of([path], {}))
+    samples = pd.DataFrame(samples_of(tmp_path, [path], {}))
     values = samples.pivot(index="metric", columns="sample_id", values="value")
     assert values.loc["tokens_changed"].tolist() == pytest.approx([1, 0.5, np.nan], nan_ok=True)
     assert values.loc["not_flipped"].tolist() == pytest.approx([1, 0, np.nan], nan_ok=True)
@@ -118,11 +121,3 @@ def test_a_row_that_cannot_be_is_an_error(tmp_path, changes, problem):
     write_rows(path, "ranking", [first | changes, *rest], {})
     with pytest.raises(BenchmarkError, match=rf"sst2\.parquet: sample 's0': {problem}; delete"):
         ranking_samples([path], {})
-
-
-def test_the_script_writes_the_samples_with_the_reasons(written, tmp_path):
-    output, files = tmp_path / "samples.parquet", {"ranking": [path for _, path in written]}
-    settings = {"not_applicable": NOT_APPLICABLE}
-    summarise("insertion_deletion", settings, files, {"ranking_samples": output})
-    assert len(read_rows(output, "ranking_samples")) == 4 * 6 + 4
-    assert read_provenance(output)["settings"] == settings

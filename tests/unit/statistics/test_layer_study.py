@@ -9,13 +9,6 @@ import pandas as pd
 import pytest
 import scipy.stats
 
-from helpers.layer_study_samples import (
-    DISAGREEING,
-    TOO_SMALL,
-    study_rows,
-    with_small_part,
-    without_number_of_layers,
-)
 from helpers.script_runs import summarise
 from helpers.soft_files import soft_rows, write_soft
 from pisoft.attribution import load_method
@@ -32,6 +25,31 @@ from pisoft.statistics.results import select, summary_table
 from pisoft.store.parquet import read_rows, write_rows
 
 NS, NC = AUC_METRICS
+
+
+def study_rows(values, *, fixed=2, weights="loosened", dataset="sst2", candidates=(1, 2, 4)):
+    """Rows of `layer_study`; `values` = {depth: {"development": […], "rest": […]}}.
+
+    Metrics have equal values. A value of None is a failed sample.
+    """
+    of_weights = {"protocol": "dynamic", "model": "llama", "token_weights": weights}
+    rows = []
+    for depth, parts in values.items():
+        of_depth = {"depth": depth, "candidate": depth in candidates, "fixed": depth == fixed}
+        of_depth |= of_weights | {"method": f"grad_ellm-{weights}-{depth}", "dataset": dataset}
+        for part, numbers in parts.items():
+            for position, value in enumerate(numbers):
+                row = {**of_depth, "sample_id": f"{part}-{position}", "part": part, "value": value}
+                row["status"] = "nonfinite_attribution" if value is None else "ok"
+                rows += [{**row, "metric": metric} for metric in AUC_METRICS]
+    return rows
+
+
+DISAGREEING = {
+    1: {"development": [0.9, 0.7], "rest": [0.1, 0.2, 0.3]},
+    2: {"development": [0.5, 0.5], "rest": [0.6, 0.7, 0.5]},
+    4: {"development": [0.1, 0.1], "rest": [0.8, 0.9, 1.0]},
+}
 
 
 def numbers_of(rows, metric=NS, weights="loosened"):
@@ -98,11 +116,13 @@ def test_of_equal_depths_the_smaller_one_is_selected(order):
 
 
 def test_a_fixed_depth_that_is_no_candidate_is_never_selected():
-    numbers = numbers_of(study_rows(DISAGREEING, fixed=4, candidates=(1, 2)))
+    rows = study_rows(DISAGREEING, fixed=4, candidates=(1, 2))
+    numbers = numbers_of(rows)
     assert numbers["fixed"]["value"] == pytest.approx(0.9)
     assert numbers["leaky"]["position"] == 2
     assert ("rest", 4) not in numbers
-    fixed = numbers_of(without_number_of_layers())["fixed"]
+    unknown = [row | {"depth": {4: None}.get(row["depth"], row["depth"])} for row in rows]
+    fixed = numbers_of(unknown)["fixed"]
     assert pd.isna(fixed["position"])
     assert fixed["value"] == pytest.approx(0.9)
 
@@ -135,9 +155,10 @@ def test_a_sample_that_failed_at_one_depth_counts_at_none():
     assert {n["text"] for n in numbers.values()} == {"1 nonfinite_attribution"}
 
 
-@pytest.mark.parametrize(("part", "kept"), TOO_SMALL)
+@pytest.mark.parametrize(("part", "kept"), [("development", 1), ("rest", 1), ("rest", 0)])
 def test_too_small_a_part_has_no_value(part, kept):
-    numbers = numbers_of(with_small_part(part, kept))
+    values = {d: {**parts, part: parts[part][:kept]} for d, parts in DISAGREEING.items()}
+    numbers = numbers_of(study_rows(values))
     assert all(math.isnan(number["value"]) for number in numbers.values())
     assert all(pd.isna(numbers[name]["position"]) for name in ("selected", "leaky"))
 

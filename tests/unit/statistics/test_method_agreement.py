@@ -11,8 +11,8 @@ from hypothesis.extra.numpy import arrays
 
 from helpers import explained_rows
 from helpers.agreement_results import METHODS, VALUES, agreement_rows
+from helpers.result_rows import results as table_of
 from helpers.script_runs import summary_rows
-from helpers.views import results as table_of
 from pisoft.config.jobs.summaries import CompareJob
 from pisoft.statistics.method_agreement import (
     METRICS,

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from helpers.agreement_results import DATASETS, DELETION, INSERTION, NC, NS, metric_rows
-from helpers.views import results
+from helpers.result_rows import results
 from pisoft.statistics.estimates import Estimates
 from pisoft.statistics.metric_agreement import (
     RANKING_METRICS,

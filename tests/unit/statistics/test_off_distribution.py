@@ -10,7 +10,7 @@ from helpers import script_runs
 from pisoft.faithfulness.inspection import CLEAN, READ
 from pisoft.statistics.off_distribution import CLEAN_INPUT, by_sample
 from pisoft.statistics.results import select
-from pisoft.store.parquet import read_rows, write_rows
+from pisoft.store.parquet import write_rows
 
 GRID = (0.1, 0.5, 0.95)
 OPERATORS = ("zero", "hide")
@@ -31,6 +31,13 @@ def input_rows(samples, seed=0, labels=True):
         row = {"sample_id": sample, "step": step, "operator": operator, "pi": pi}
         rows.append(row | (dict.fromkeys(numbers) if failed else numbers) | {"status": status})
     return rows
+
+
+def summarised(paths, folder):
+    """Rows of the summary."""
+    settings = {"seed": 1, "resamples": 200}
+    rows = script_runs.summary_rows("off_distribution", settings, {"inputs": paths}, folder)
+    return pd.DataFrame(rows)
 
 
 def test_a_sample_has_the_mean_over_its_steps():
@@ -57,9 +64,7 @@ def test_means_are_over_samples_and_failures_are_counted(tmp_path):
     paths = [tmp_path / f"inputs/dynamic/llama/{name}.parquet" for name in files]
     for path, rows in zip(paths, files.values(), strict=True):
         write_rows(path, "inputs", rows, {})
-    settings = {"seed": 1, "resamples": 200}
-    rows = script_runs.summary_rows("off_distribution", settings, {"inputs": paths}, tmp_path)
-    results = pd.DataFrame(rows)
+    results = summarised(paths, tmp_path)
     assert set(results["dataset"]) == {"sst2", "why", "average"}
     entropies = select(results, dataset="sst2", metric="entropy")
     assert len(entropies) == len(OPERATORS) * len(GRID) + 1
@@ -83,9 +88,6 @@ def test_attention_on_hidden_keys_is_no_estimate(tmp_path):
             row["attention"] = 0.0
     path = tmp_path / "inputs/dynamic/llama/sst2.parquet"
     write_rows(path, "inputs", rows, {})
-    output, settings = tmp_path / "off_distribution.parquet", {"seed": 1, "resamples": 200}
-    script_runs.summarise(output.stem, settings, {"inputs": [path]}, {output.stem: output})
-    estimated = pd.DataFrame(read_rows(output, "off_distribution"))
-    ablated = estimated.query("metric == 'attention' and part == ''")
+    ablated = summarised([path], tmp_path).query("metric == 'attention' and part == ''")
     assert (ablated.query("operator == 'hide'")[["low", "high"]] == 0).all(axis=None)
     assert (ablated.query("operator == 'zero'").eval("high - low") > 0).all()

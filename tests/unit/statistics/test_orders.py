@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from scipy.stats import kendalltau
 
-from helpers.views import results
+from helpers.result_rows import results
 from pisoft.statistics.orders import kendall_taus, leave_one_out, order_changes, oriented_values
 
 

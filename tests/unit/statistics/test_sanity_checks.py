@@ -7,7 +7,7 @@ from scipy.stats import spearmanr
 
 from helpers import explained_rows, script_runs
 from helpers.estimated_results import view
-from helpers.views import results
+from helpers.result_rows import results
 from pisoft.figures.sanity_checks import plot
 from pisoft.statistics.metrics import AVERAGE
 from pisoft.statistics.sanity_checks import input_similarities, similarities, stretched

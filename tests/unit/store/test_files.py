@@ -11,8 +11,8 @@ from pisoft.store.files import whole_files
 def test_files_appear_together_once_the_block_has_ended(tmp_path):
     paths = [tmp_path / f"deep/table.{ending}" for ending in ("csv", "html", "svg")]
     with whole_files(*paths) as written:
-        for own in written:
-            own.write_text("content", encoding="utf-8")
+        for path in written:
+            path.write_text("content", encoding="utf-8")
         assert not any(path.exists() for path in paths)
     assert [path.read_text(encoding="utf-8") for path in paths] == ["content"] * 3
     assert sorted(tmp_path.rglob("*.*")) == sorted(paths)

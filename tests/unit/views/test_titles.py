@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from helpers.views import results
+from helpers.result_rows import results
 from pisoft.views.titles import (
     best_depths,
     best_recovery,
