@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from helpers import explained_rows
 from pisoft.config.jobs.pages import ExplorerJob
 from pisoft.faithfulness.calibration import calibrate
 from pisoft.faithfulness.scores import normalise
@@ -25,6 +26,7 @@ from pisoft.store.parquet import (
     OK,
     write_rows,
 )
+from pisoft.store.schemas import SCHEMAS
 
 FLOOR = 1e-6
 GRID = (0.05, 0.3, 0.5, 0.95)
@@ -240,21 +242,18 @@ def _prompt(record: Record) -> dict[str, Any]:
     size, inside = len(record.tokens), range(1, 1 + len(record.content))
     content = [position in inside for position in range(size)]
     marked = None if record.evidence is None else {1 + place for place in record.evidence}
-    return {
-        "sample_id": record.name,
+    return explained_rows.prompt(record.name, [], status=record.status) | {
         "input_ids": list(range(size)),
         "token_texts": record.tokens,
         "content_mask": content,
         "user_mask": content,
         "bos_mask": [position == 0 for position in range(size)],
         "evidence_mask": None if marked is None else [place in marked for place in range(size)],
-        "counterfactuals": None,
         "prompt_text": "".join(record.tokens),
         "label": record.label,
         "label_token_ids": list(range(len(_words(record)))),
         "label_words": _words(record),
         "truncated": record.name == "long",
-        "status": record.status,
     }
 
 
@@ -263,25 +262,19 @@ def _words(record: Record) -> list[str]:
 
 
 def _generation(record: Record) -> dict[str, Any]:
-    answered = record.predicted is not None and record.label is not None
     steps = _steps(record) if record.output else []
-    return {
-        "sample_id": record.name,
+    answer = explained_rows.answer(
+        record.name, record.label, record.predicted, steps, record.status
+    )
+    answered = record.predicted is not None and record.label is not None
+    return answer | {
         "output_ids": list(range(len(record.output))),
         "output_text": "".join(record.output),
         "output_token_texts": list(record.output),
-        "steps": steps,
         "target_ids": steps,
-        "runner_up_ids": [],
-        "margins": [],
-        "predicted_label": record.predicted,
-        "counterfactual_labels": None,
-        "label": record.label,
-        "correct": record.predicted == record.label if answered else None,
+        "correct": answer["correct"] if answered else None,
         "greedy_token_id": None,
         "greedy_token_text": " Sure",
-        "greedy_is_label": None,
-        "status": record.status,
     }
 
 
@@ -307,13 +300,13 @@ def _evaluations(
 ) -> Iterator[dict[str, Any]]:
     """Yield the rows of `soft` of all steps, each of its own scores or all of a sample's mean."""
     for record, of_record in itertools.groupby(scored, key=lambda line: line[0]):
-        steps, raw = zip(*((step, own) for _, step, own in of_record), strict=True)
+        steps, raw = zip(*((step, scores) for _, step, scores in of_record), strict=True)
         if aggregated and raw[0] is not None:
             together = list(_soft(record, 0, np.mean(raw, axis=0), normalisation, grid))
             yield from ({**row, "step": step} for step in steps for row in together)
         else:
-            for step, own in zip(steps, raw, strict=True):
-                yield from _soft(record, step, own, normalisation, grid)
+            for step, scores in zip(steps, raw, strict=True):
+                yield from _soft(record, step, scores, normalisation, grid)
 
 
 def _soft(
@@ -329,17 +322,7 @@ def _soft(
         scores = normalise(raw[1 : 1 + len(record.content)], normalisation)
         solved = calibrate(scores, np.array(grid), FLOOR)
         alphas = [1.0, *solved.alpha]
-    absent = ("achieved", "feasible", "floored", "ceiled", "h0", "identity")
-    absent += ("h0_noise", "ns_noise", "nc_noise")
-    measures = ("distances", "total_variations", "log_probability_changes")
+    unread = dict.fromkeys(SCHEMAS["soft"].names)
     for pi, alpha in zip((None, *grid), alphas, strict=True):
-        yield {
-            "sample_id": record.name,
-            "step": step,
-            "pi": pi,
-            "perturbable": len(record.content),
-            "alpha": alpha,
-            **dict.fromkeys(absent),
-            **{f"{metric}_{measure}": None for metric in ("ns", "nc") for measure in measures},
-            "status": status,
-        }
+        keys = {"sample_id": record.name, "step": step, "pi": pi, "status": status}
+        yield unread | keys | {"perturbable": len(record.content), "alpha": alpha}

@@ -15,16 +15,13 @@ from paper_findings import FAILS, HOLDS, NOT_RUN, OPEN, paper_findings
 from pisoft.config.jobs.displays import LabelSettings
 from pisoft.pages.findings import (
     NC,
-    NO_VALUE,
     NS,
     Numbers,
     Order,
     answer,
     headline,
-    permuted,
     rounding,
     validity,
-    verdict,
 )
 
 METHODS = {
@@ -64,9 +61,9 @@ def numbers_of(
     metrics = {NS: values, NC: values, "soft_ns": rising, "soft_nc": rising}
     metrics["expected_retained"] = rising if changes.get("kept", 1) > 0 else values
     statistics, comparisons = [], []
-    for protocol, (metric, found) in itertools.product(("dynamic", "fixed"), metrics.items()):
+    for protocol, (metric, of_methods) in itertools.product(("dynamic", "fixed"), metrics.items()):
         for place, method in enumerate(order):
-            value = found[method]
+            value = of_methods[method]
             tested = place > 0 and not {method, order[0]} & set(untested)
             tests = {"rank": place + 1, "best": order[0], "p_adjusted": p_value if tested else None}
             ends = {"low": value - 0.1, "high": value + 0.1}
@@ -122,9 +119,9 @@ def verdicts(
 ):
     """Return the verdict of each claim; see :func:`numbers_of`."""
     numbers = numbers_of(p_value, order or list(METHODS), untested, **changes)
-    found = list(paper_findings(numbers, ["dynamic", "fixed"]))
-    assert all(one.claim.endswith(".") and one.why.endswith(".") for one in found)
-    return dict(zip(CLAIMS, (one.verdict for one in found), strict=True))
+    findings = list(paper_findings(numbers, ["dynamic", "fixed"]))
+    assert all(one.claim.endswith(".") and one.why.endswith(".") for one in findings)
+    return dict(zip(CLAIMS, (one.verdict for one in findings), strict=True))
 
 
 def test_significant_differences_confirm_or_contradict() -> None:
@@ -140,8 +137,8 @@ def test_without_significant_differences_all_is_inconclusive() -> None:
 
 @pytest.mark.parametrize("p_value", [APART, NOT_APART])
 def test_another_best_method_contradicts_only_if_it_is_significantly_better(p_value: float) -> None:
-    told = verdicts(p_value, order=["saliency", "grad_ellm_selected", *list(METHODS)[2:]])
-    assert told["highest"] == (FAILS if p_value == APART else OPEN)
+    judged = verdicts(p_value, order=["saliency", "grad_ellm_selected", *list(METHODS)[2:]])
+    assert judged["highest"] == (FAILS if p_value == APART else OPEN)
 
 
 GRADIENTS = ["deeplift", "input_x_gradient", "saliency"]
@@ -172,14 +169,14 @@ def test_no_method_dominates_if_another_is_equivalent_to_the_best():
     numbers = numbers_of(NOT_APART, list(METHODS), ())
     rows = numbers.rows["statistics"]
     rows.loc[rows["method"] == "saliency", ["p_equivalence", "detectable"]] = 0.01, 0.0625
-    found = list(paper_findings(numbers, ["dynamic"]))[2]
-    assert found.verdict == HOLDS
-    assert "equivalent to it: Saliency; a difference of 0.062 would be found" in found.why
+    dominant = list(paper_findings(numbers, ["dynamic"]))[2]
+    assert dominant.verdict == HOLDS
+    assert "equivalent to it: Saliency; a difference of 0.062 would be found" in dominant.why
 
 
 def test_no_method_above_attention_leaves_it_open() -> None:
-    told = verdicts(order=["attention", *(name for name in METHODS if name != "attention")])
-    assert told["attention"] == OPEN
+    judged = verdicts(order=["attention", *(name for name in METHODS if name != "attention")])
+    assert judged["attention"] == OPEN
 
 
 @pytest.mark.parametrize("changes", [{"lower": 0.1}, {"slope": -0.2}])
@@ -210,30 +207,9 @@ def test_density_needs_the_permutation_baseline_of_both_metrics():
     assert verdicts(permuted=False)["dense"] == NOT_RUN
 
 
-def sentence(p_value: float, untested: Collection[str]) -> str:
-    numbers = numbers_of(p_value, list(METHODS), untested)
-    return verdict(numbers, protocol="dynamic", model="llama", metric=NS)
-
-
-def test_methods_without_a_test_are_named_and_not_counted() -> None:
-    assert sentence(APART, ["saliency"]) == (
-        "Grad_Ellm leads. Every other method that was tested is significantly worse. "
-        "Not tested: Saliency. Significantly better than random scores: 4 of 4. "
-        "Not tested against random scores: Saliency."
-    )
-    said = sentence(NOT_APART, ["saliency", "deeplift"])
-    assert "No significant difference from the best: 3 of 3 other methods. Not tested: Sal" in said
-
-
-def test_without_any_test_no_method_is_said_to_be_worse() -> None:
-    said = sentence(APART, list(METHODS))
-    assert said.startswith("Grad_Ellm leads. Not tested: Saliency, Deeplift")
-    assert "significantly" not in said
-
-
 def test_a_finding_that_hinges_on_a_missing_test_is_inconclusive() -> None:
-    given = verdicts(untested=["saliency"])
-    assert given["highest"] == given["dominant"] == OPEN
+    judged = verdicts(untested=["saliency"])
+    assert judged["highest"] == judged["dominant"] == OPEN
     assert (
         verdicts(
             order=["saliency", *(name for name in METHODS if name != "saliency")],
@@ -262,8 +238,6 @@ def order_of(p_values: dict[str, float], ranks: list[float]) -> Order:
 
 
 CLEAR = order_of({"a": np.nan, "b": 0.01, "c": 0.01}, [1, 2, 3])
-CLOSE = order_of({"b": np.nan, "a": 0.3, "c": 0.01}, [1, 2, 3])
-NONE = order_of({}, [])
 
 
 @pytest.mark.parametrize(
@@ -275,20 +249,12 @@ NONE = order_of({}, [])
             "by π-Soft-NC, 0.100 ahead of B (significant).",
         ),
         (
-            CLEAR, CLOSE,
-            "By π-Soft-NS, A leads, 0.100 ahead of B (significant); "
-            "by π-Soft-NC, B leads, 0.100 ahead of A "
-            "(not significant; detectable with 80 % power: 0.040).",
-        ),
-        (
             order_of({"a": np.nan, "b": np.nan, "c": np.nan, "d": 0.01}, [1.5, 1.5, 3.5, 3.5]),
-            NONE,
+            order_of({}, []),
             "By π-Soft-NS, A, B lead, 0.200 ahead of C, D (not tested).",
         ),
         (order_of({"a": np.nan, "b": 1}, [1.5, 1.5]),) * 2
         + ("All 2 methods are level by both metrics.",),
-        (order_of({"a": np.nan}, [1]),) * 2 + ("A leads by both metrics.",),
-        (NONE, NONE, NO_VALUE),
     ],
 )  # fmt: skip
 def test_the_answer_names_leader_runner_up_and_test(ns: Order, nc: Order, sentence: str) -> None:
@@ -310,9 +276,7 @@ def run_of(*leaders: str, p_value: float = APART) -> Numbers:
 @pytest.mark.parametrize(
     ("leaders", "p_value", "sentence"),
     [
-        (["saliency", "saliency"], APART, "Saliency leads 8 of 8 {} 8 rankings."),
         (["saliency", "random", "saliency"], APART, "Saliency leads 8 of 12 {} 8 rankings."),
-        (["saliency", "random"], APART, "Saliency, Random each lead 4 of 8 {} 8 rankings."),
         (["saliency", "random"], NOT_APART, "Saliency, Random each lead 4 of 8 {} no ranking."),
     ],
 )
@@ -322,13 +286,6 @@ def test_of_several_rankings_the_answer_counts(
     clear = "the lead over every other method is significant in"
     where = f"rankings (by model, routing and metric); {clear}"
     assert headline(run_of(*leaders, p_value=p_value)) == sentence.format(where)
-
-
-def test_of_one_ranking_by_each_metric_the_answer_says_how_large_the_lead_is() -> None:
-    numbers = numbers_of(APART, list(METHODS), ())
-    rows = {kind: table[table["protocol"] == "dynamic"] for kind, table in numbers.rows.items()}
-    sentence = headline(Numbers(rows, numbers.labels))
-    assert sentence.startswith("Grad_Ellm leads by both metrics: by π-Soft-NS, 0.100 ahead of Sal")
 
 
 @pytest.mark.parametrize(
@@ -356,45 +313,10 @@ def test_metric_validation_counts_the_rankings_that_are_right(needed: list[Any],
     assert validity(frame(rows)).endswith(end)
 
 
-@pytest.mark.parametrize(
-    ("gains", "end"),
-    [
-        ([(0.1, APART)], "significantly in the only comparison."),
-        ([(0.1, APART)] * 2, "significantly in both comparisons."),
-        ([(0.1, APART), (-0.1, APART), (0.1, NOT_APART)], "in 1 of 3 comparisons."),
-        ([(-0.1, APART)], "in none of 1 comparison."),
-        ([(0.1, APART), (0.1, None)], "in the only comparison (not tested: 1)."),
-        ([(0.1, None)], "in no comparison, as none could be tested (not tested: 1)."),
-    ],
-)
-def test_the_permutation_baseline_counts_significant_losses_alone(
-    gains: list[Any], end: str
-) -> None:
+def test_numerical_noise_that_explains_hardly_any_variance_is_less_than_a_share() -> None:
     rows = [
-        result_row(
-            "statistics", value, p_adjusted=p_value, metric=NS, method=f"m{index}", part=part,
-            dataset=dataset,
-        )
-        for index, (value, p_value) in enumerate(gains)
-        for part, dataset in (("gain", "average"), ("gain", "films"), ("method", "average"))
-    ]  # fmt: skip
-    assert permuted(frame(rows)).endswith(end)
-
-
-@pytest.mark.parametrize(
-    ("total", "numerical", "end"),
-    [
-        ([1, 1], [0.001, 0.02], "at most 2.0 % of the variance of any method's AUC."),
-        ([1, 0], [1e-9, 1e-9], "less than 0.1 % of the variance of any method's AUC."),
-        ([0, None], [0, None], "as no method's AUC varies between samples."),
-    ],
-)
-def test_numerical_noise_is_the_largest_share_of_the_variance(
-    total: list[Any], numerical: list[Any], end: str
-) -> None:
-    rows = [
-        result_row("statistics", value, metric=NC, method=f"m{index}", part=part, dataset="films")
-        for part, values in (("total", total), ("numerical", numerical))
-        for index, value in enumerate(values)
+        result_row("statistics", value, metric=NC, method="m", part=part, dataset="films")
+        for part, value in (("total", 1), ("numerical", 1e-9))
     ]
-    assert rounding(frame(rows)).endswith(end)
+    sentence = "less than 0.1 % of the variance of any method's AUC."
+    assert rounding(frame(rows)).endswith(sentence)
