@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,12 +17,12 @@ import torch
 from filelock import FileLock
 from transformers import LlamaConfig, LlamaForCausalLM
 
-from helpers import studied_run
+from helpers.preloaded_snakemake import PROGRAM, snakemake
+from helpers.shared_runs import FINISHED, STUDIED
 from pisoft.datasets.embedded import make_records
 from pisoft.demo.tokenizers import Dialogue, train_tokenizer
 
 ROOT = Path(__file__).parents[2]
-SNAKEMAKE = str(Path(sys.executable).parent / "snakemake")
 # The profile trades a wait at the end of a call for less work of the driver.
 NO_WAIT = ("--max-jobs-per-timespan", "100/1s")
 SOURCES = ("Snakefile", "rules", "scripts", "config", "envs", "profiles")
@@ -29,26 +30,6 @@ METHODS = """\
 random: {}
 attention: {}
 saliency: {}
-"""
-RUN_FILE = """\
-run: tiny
-models: [toy]
-datasets: [toy-sentiment]
-methods: all
-max_samples: 3
-block_size: 2
-evaluation: {pi_grid: [0.2, 0.5, 0.8], draws: 2}
-catalogue:
-  models:
-    toy:
-      label: Toy
-      source: {kind: local, path: toy-model}
-      device: cpu
-      resources: {mem_mb: 1000, runtime: 5}
-  datasets:
-    toy-sentiment:
-      extends: demo-sentiment
-      label: Toy sentiment
 """
 
 
@@ -58,16 +39,18 @@ class Project:
 
     folder: Path
 
-    def snakemake(self, *arguments: str, check: bool = True) -> subprocess.CompletedProcess[str]:
+    def snakemake(
+        self, *arguments: str, check: bool = True, **environment: str
+    ) -> subprocess.CompletedProcess[str]:
         """Run Snakemake there, with the run file and an environment that is not activated."""
-        return self.bare("--configfile", "config/tiny.yaml", *arguments, check=check)
+        file = ("--configfile", "config/tiny.yaml")
+        return self.bare(*file, *arguments, check=check, **environment)
 
-    def bare(self, *arguments: str, check: bool = True) -> subprocess.CompletedProcess[str]:
+    def bare(
+        self, *arguments: str, check: bool = True, **environment: str
+    ) -> subprocess.CompletedProcess[str]:
         """Run Snakemake there without naming a run file."""
-        result = subprocess.run(
-            [SNAKEMAKE, *NO_WAIT, *arguments], cwd=self.folder, env=self.environment(), text=True,
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False,
-        )  # fmt: skip
+        result = snakemake([*NO_WAIT, *arguments], self.folder, self.environment() | environment)
         if check and result.returncode:
             pytest.fail(f"snakemake {' '.join(arguments)} failed:\n{result.stdout}")
         return result
@@ -84,7 +67,7 @@ class Project:
 
     def command(self, *arguments: str) -> list[str]:
         """Return the command line of Snakemake."""
-        return [SNAKEMAKE, "--configfile", "config/tiny.yaml", *arguments]
+        return [PROGRAM, "--configfile", "config/tiny.yaml", *arguments]
 
     def environment(self) -> dict[str, str]:
         """Return an environment in which nothing but the command itself leads to the packages."""
@@ -144,29 +127,37 @@ def project(tmp_path: Path) -> Project:
 @pytest.fixture(scope="session")
 def finished_once(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Project:
     """Return a copy whose workflow was run; test processes share it, so it is not to be changed."""
-    return run_once(tmp_path_factory, worker_id, "finished", RUN_FILE)
+    return run_once(tmp_path_factory, worker_id, "finished", copy_project)
 
 
 @pytest.fixture(scope="session")
-def studied_once(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Project:
-    """Return another, with a second dataset, a layer study, and a label that is a script."""
-    return run_once(tmp_path_factory, worker_id, "studied", studied_run.RUN_FILE)
+def studied_once(
+    finished_once: Project, tmp_path_factory: pytest.TempPathFactory, worker_id: str
+) -> Project:
+    """Return one that went on with a second dataset, a layer study and a label that is a script."""
+
+    def studied(folder: Path) -> Project:
+        copy = finished_once.copied_to(folder)
+        copy.write("config/tiny.yaml", STUDIED)
+        return copy
+
+    return run_once(tmp_path_factory, worker_id, "studied", studied)
 
 
 def run_once(
-    tmp_path_factory: pytest.TempPathFactory, worker_id: str, name: str, run_file: str
+    tmp_path_factory: pytest.TempPathFactory,
+    worker_id: str,
+    name: str,
+    made: Callable[[Path], Project],
 ) -> Project:
-    """Run the workflow unless another test process has."""
+    """Run the workflow of a copy unless another test process has."""
     folder = tmp_path_factory.getbasetemp()
     if worker_id != "master":  # that of all processes
         folder = folder.parent
-    finished = Project(folder / name)
     with FileLock(folder / f"{name}.lock"):
-        if not finished.folder.exists():
-            copy_project(finished.folder)
-            finished.write("config/tiny.yaml", run_file)
-            finished.run()
-    return finished
+        if not (folder / name).exists():
+            made(folder / name).run()
+    return Project(folder / name)
 
 
 @pytest.fixture
@@ -186,7 +177,7 @@ def copy_project(folder: Path) -> Project:
     folder.mkdir()
     Project(ROOT).copy_sources_to(folder)
     copy = Project(folder)
-    copy.write("config/tiny.yaml", RUN_FILE)
+    copy.write("config/tiny.yaml", FINISHED)
     copy.write("config/catalogue/methods.yaml", METHODS)
     save_toy_model(folder / "toy-model")
     return copy

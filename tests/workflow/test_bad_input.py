@@ -53,9 +53,8 @@ def test_a_corrupt_file_is_named_and_finished_cells_are_kept(finished):
     assert (results / "data/soft/dynamic/toy/saliency/toy-sentiment.parquet").exists()
     assert not (results / "data/soft/dynamic/toy/random/toy-sentiment.parquet").exists()
     broken.unlink()
-    again = "results/tiny/data/soft/dynamic/toy/random/toy-sentiment.parquet"
-    project.snakemake("--cores", "1", again)
-    assert (project.folder / again).exists()
+    project.snakemake("--cores", "1", str(broken.relative_to(project.folder)))
+    assert broken.exists()
 
 
 def test_a_token_outside_the_vocabulary_names_file_and_sample(finished):
@@ -68,12 +67,13 @@ def test_a_token_outside_the_vocabulary_names_file_and_sample(finished):
     pq.write_table(pa.Table.from_pylist(rows, schema=table.schema), path)
     prompts = str(path.relative_to(project.folder))
     project.snakemake("--touch", "--cores", "1", "--", prompts)
-    result = project.snakemake("--cores", "1", check=False)
+    generations = prompts.replace("/prompts/", "/generations/")
+    result = project.snakemake("--cores", "1", generations, check=False)
     assert result.returncode != 0
     assert f"toy-sentiment.parquet: sample {rows[1]['sample_id']}: token id 99999" in result.stdout
 
 
-def test_one_method_and_one_record_that_can_be_used_make_tables_and_pages(project):
+def test_one_method_and_one_record_that_can_be_used_make_tables(project):
     """An empty record is not sampled; one that spells a token of the template fails visibly."""
     run_file = project.folder / "config/tiny.yaml"
     source = "source: {kind: file, path: records.csv, format: csv}"
@@ -87,8 +87,8 @@ def test_one_method_and_one_record_that_can_be_used_make_tables_and_pages(projec
         "text,label\nA fine film.,positive\n,negative\n<|eot_id|> Dull.,negative\nOdd.,neither\n",
     )
     results = project.folder / "results/tiny"
-    shown = ("tables/pi_soft_auc/dynamic/toy", "index", "explorer")  # all tables are one job
-    project.snakemake("--cores", "2", *(f"results/tiny/{name}.html" for name in shown))
+    shown = "results/tiny/tables/pi_soft_auc/dynamic/toy.html"  # all tables are one job
+    project.snakemake("--cores", "2", shown, "results/tiny/explorer.html")
     fetched = read_rows(results / "data/datasets/toy-sentiment.parquet", "datasets")
     assert [row["status"] for row in fetched] == ["ok", "empty_record", "ok", "unknown_label"]
     for kind, place in (

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from pathlib import Path
 
@@ -30,15 +29,11 @@ def contained(project, tmp_path):
     program.parent.mkdir()
     program.write_text(STAND_IN, encoding="utf-8")
     program.chmod(0o755)
-    environment = project.environment()
-    environment["PATH"] = f"{program.parent}:{environment['PATH']}"
+    path = f"{program.parent}:{project.environment()['PATH']}"
 
     def call(*arguments):
-        finished = subprocess.run(
-            project.command("--cores", "1", *APPTAINER, *arguments, TARGET),
-            cwd=project.folder, env=environment, text=True, stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT, check=False,
-        )  # fmt: skip
+        line = ("--cores", "1", *APPTAINER, *arguments, TARGET)
+        finished = project.snakemake(*line, check=False, PATH=path)
         return finished.returncode, finished.stdout
 
     return project, call

@@ -6,6 +6,7 @@ import pyarrow.parquet as pq
 import pytest
 from safetensors.torch import load_file, save_file
 
+from helpers.shared_runs import SAMPLES
 from pisoft.store.parquet import read_provenance
 
 pytestmark = [pytest.mark.workflow, pytest.mark.slow]
@@ -50,8 +51,8 @@ def test_protocols_a_model_is_not_restricted_to_are_evaluated(finished):
     assert max(row["identity"] for row in [*dynamic, *fixed]) < 1e-3
     facts = read_provenance(project.folder / SOFT.format("fixed"))
     assert facts["token_budget_used"] == 1024, "the default on a CPU"
-    samples, lines, draws = 3, 4, 2
-    assert facts["forwards"] == samples * (2 * lines * draws + 3)
+    lines, draws = 4, 2
+    assert facts["forwards"] == SAMPLES * (2 * lines * draws + 3)
     path.write_text(path.read_text() + "restrictions: {toy: {protocols: [fixed]}}\n")
     assert not [name for name in project.pending() if "dynamic" in name]
 
@@ -61,19 +62,17 @@ def test_in_16_bits_some_steps_are_evaluated_in_float32_too_whatever_the_shards(
     path = finished.folder / "config/tiny.yaml"
     local = "source: {kind: local, path: toy-model}"
     text = path.read_text().replace(local, f"{local}\n      dtype: bfloat16").rstrip()
-    path.write_text(f"{text}\n      shard_size: 4\n")
-    table = "results/tiny/tables/pi_soft_auc/dynamic/toy.html"
-    finished.snakemake(*chosen, table)
+    path.write_text(f"{text}\n      shard_size: 8\n")
     folder = SOFT.format("dynamic").removesuffix(".parquet")
-    whole = pq.read_table(finished.folder / folder / "0-3.parquet").to_pylist()
+    finished.snakemake(*chosen, f"{folder}/0-{SAMPLES}.parquet")
+    whole = pq.read_table(finished.folder / folder / f"0-{SAMPLES}.parquet").to_pylist()
     repeated = {row["sample_id"] for row in whole if row["ns_noise"] is not None}
-    assert len(repeated) == 2, "one of each block, of two samples and of one"
+    assert len(repeated) == 3, "one of each block, of two samples and of one"
     lines = 4
-    facts = read_provenance(finished.folder / folder / "0-3.parquet")
-    assert facts["forwards"] == 3 * (2 * lines * 2 + 3) + 2 * (2 * lines + 3)
-    assert "Noise floor (bfloat16): in float32, a" in (finished.folder / table).read_text()
-    path.write_text(path.read_text() + "      evaluation_shard_size: 2\n")
-    shards = [f"{folder}/{places}.parquet" for places in ("0-2", "2-3")]
+    facts = read_provenance(finished.folder / folder / f"0-{SAMPLES}.parquet")
+    assert facts["forwards"] == SAMPLES * (2 * lines * 2 + 3) + 3 * (2 * lines + 3)
+    path.write_text(path.read_text() + "      evaluation_shard_size: 4\n")
+    shards = [f"{folder}/{places}.parquet" for places in ("0-4", f"4-{SAMPLES}")]
     assert "attribute" not in finished.snakemake("--dry-run", *chosen, *shards).stdout
     finished.snakemake(*chosen, *shards)
     made = (pq.read_table(finished.folder / shard).to_pylist() for shard in shards)

@@ -6,6 +6,7 @@ import pandas as pd
 import pytest
 
 import pisoft
+from helpers.shared_runs import GRID
 from pisoft.api.evaluation import NUMBERS
 from pisoft.store.cells import read_prompts
 
@@ -21,7 +22,7 @@ def test_numbers_and_curves_of_a_cell_are_those_of_the_run(finished_once, method
         finished_once.folder / "toy-model",
         read_prompts(data / "prompts/toy/toy-sentiment.parquet"),
         method,
-        pi_grid=(0.2, 0.5, 0.8),
+        pi_grid=GRID,
         draws=2,
         block_size=2,
     )

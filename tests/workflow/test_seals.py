@@ -132,7 +132,7 @@ def test_check_run_lists_what_does_not_match_and_the_commands_that_fix_it(finish
     )  # fmt: skip
     edited, *swapped = (
         Path(f"results/tiny/tables/{name}/toy.csv")
-        for name in ("original_soft/dynamic", "pi_soft_auc/dynamic", "sensitivity/dynamic")
+        for name in ("original_soft/dynamic", "pi_soft_auc/dynamic", "ranks/dynamic")
     )
     with chdir(finished.folder):
         shutil.copyfile(missing, copied)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
+
+from helpers.shared_runs import SAMPLES
 
 pytestmark = [pytest.mark.workflow, pytest.mark.slow]
 
@@ -18,34 +20,36 @@ CELLS = (
     "ranking/toy/saliency/toy-sentiment",
 )
 DATASET = "toy-sentiment"
-PLACES = ("0-2", "2-3")
-MEASURED = ("timings",)  # what a computation took
+PLACES = ("0-4", f"4-{SAMPLES}")
+SUMMARIES = ("accuracy", "soft_samples", "ranking_samples", "evidence_samples")
+
+
+def of_saliency(file):
+    """Return the rows of a summary that other methods do not change."""
+    table = pq.read_table(file)
+    return table.filter(pc.is_in(table["method"], pa.array(["saliency", ""])))
 
 
 def test_shards_give_the_bits_of_the_whole_and_more_samples_compute_only_theirs(finished):
     alone = ("--config", "methods=[saliency]")
     results, path = finished.folder / "results/tiny", finished.folder / "config/tiny.yaml"
-    made = {"data/summary/accuracy.parquet", *finished.pending(*alone)}
-    summaries = [f"results/tiny/{name}" for name in made if name.startswith("data/summary/")]
-    finished.snakemake("--cores", "2", *alone, "--", *summaries)
-    whole = {name: pq.read_table(finished.folder / name) for name in summaries}
-    shutil.rmtree(results / "data/summary")
-    path.write_text(path.read_text().rstrip() + "\n      shard_size: 2\n")
-    shards = [f"results/tiny/data/{cell}/{places}.parquet" for cell in CELLS for places in PLACES]
-    targets = (*shards, *summaries, "results/tiny/explorer.html")
+    summaries = [results / f"data/summary/{name}.parquet" for name in SUMMARIES]
+    whole = [of_saliency(file) for file in summaries]
+    path.write_text(path.read_text().rstrip() + "\n      shard_size: 4\n")
+    files = [results / f"data/{cell}/{places}.parquet" for cell in CELLS for places in PLACES]
+    files += [*summaries, results / "explorer.html"]
+    targets = [str(file.relative_to(finished.folder)) for file in files]
     finished.snakemake("--cores", "2", *alone, "--", *targets)
     for cell in CELLS:
         files = [results / f"data/{cell}/{places}.parquet" for places in PLACES]
         assert sorted(files) == sorted((results / "data" / cell).glob("[0-9]*"))
         made = pa.concat_tables([pq.read_table(file) for file in files])
         assert made.equals(pq.read_table(results / f"data/{cell}.parquet")), cell
-    for name, table in whole.items():
-        if Path(name).stem not in MEASURED:
-            assert pq.read_table(finished.folder / name).equals(table), name
-    assert {"soft_samples", "ranking_samples", "statistics"} <= {Path(name).stem for name in whole}
+    for file, table in zip(summaries, whole, strict=True):
+        assert of_saliency(file).equals(table), file
 
-    path.write_text(path.read_text().replace("max_samples: 3", "max_samples: 5"))
+    path.write_text(path.read_text().replace(f"max_samples: {SAMPLES}", "max_samples: 9"))
     pending = {Path(name) for name in finished.pending(*alone)}
     added = {name for name in pending if name.parts[0] == "data" and name.parent.name == DATASET}
-    assert {name.name for name in added} == {"2-4.parquet", "4-5.parquet"}
-    assert Path("data/soft/dynamic/toy/saliency/toy-sentiment/2-4.parquet") in added
+    assert {name.name for name in added} == {"4-8.parquet", "8-9.parquet"}
+    assert Path("data/soft/dynamic/toy/saliency/toy-sentiment/4-8.parquet") in added

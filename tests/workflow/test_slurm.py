@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from helpers import slurm_cluster
+from helpers.shared_runs import SAMPLES
 from helpers.slurm_cluster import Cluster, wait_for
 from pisoft.store.parquet import read_rows
 
@@ -175,7 +176,7 @@ def unlucky(faulty, cluster) -> tuple[Site, Run, Site, Run]:
     assert len(faults.jobs) == len(waits), "a drained node starts nothing"
     cluster.call("scontrol", "update", f"JobId={waits[names.index('late')]}", "TimeLimit=1")
     run_file = edited.folder / "config/tiny.yaml"
-    run_file.write_text(run_file.read_text().replace("max_samples: 3", "max_samples: 2"))
+    run_file.write_text(run_file.read_text().replace(f"max_samples: {SAMPLES}", "max_samples: 2"))
     cluster.resume()
     return faults, runs[0], edited, runs[1]
 

@@ -6,6 +6,7 @@ import pytest
 
 import keep_summary
 from check_summary import problems
+from helpers.shared_runs import SAMPLES
 from leaderboard import entries, leaderboard
 from pisoft.store import parquet
 
@@ -30,5 +31,5 @@ def test_the_summary_of_a_finished_run_has_no_defect(finished_once, tmp_path, mo
     (summary,) = entries(folder).values()
     assert summary.settings["toy.source"] == {"kind": "local", "path": ["toy-model"]}
     assert sorted(summary.devices["toy"].split(" and ")) == ["GPU", "cpu"]
-    assert len(summary.samples.rows) == 3 * 3 * 2, "samples, methods and metrics"
+    assert len(summary.samples.rows) == SAMPLES * 3 * 2, "by method and metric"
     assert leaderboard({"tiny": summary}).count("<h3>") == 2 * 2, "average, dataset and metrics"
