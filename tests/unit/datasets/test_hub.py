@@ -145,6 +145,9 @@ def assert_refused(outcomes, asked, *advice):
 @pytest.mark.follows("check the name at …; for a private repository run `hf auth login`")
 @pytest.mark.follows("check `revision`")
 @pytest.mark.follows("try again later")
+@pytest.mark.follows("choose a repository or a revision with safetensors")
+@pytest.mark.follows("choose a model whose class is part of transformers")
+@pytest.mark.follows("choose a repository or a revision of data files")
 def test_every_refusal_without_a_token_is_one_sentence_that_says_what_to_do(hub, files, tmp_path):
     add(hub, "gated", files, gated=True)
     add(hub, "busy", files, status=500)
@@ -156,16 +159,41 @@ def test_every_refusal_without_a_token_is_one_sentence_that_says_what_to_do(hub,
         ("open", "mainn"): "has no revision 'mainn'",
     }
     asked = {key: all_readers(*key) for key in expected}
+    of_files = add_unreadable(hub, files)
+    asked |= {key: [(what, *key) for what in readers] for key, (readers, _) in of_files.items()}
+    expected |= {key: advice for key, (_, advice) in of_files.items()}
     given = iter(read(hub, tmp_path, *(one for group in asked.values() for one in group)))
     for key, group in asked.items():
         outcomes = [next(given) for _ in group]
         assert_refused(outcomes, group, expected[key])
-    for outcome in (outcomes[0], outcomes[len(MODEL_READERS)]):  # those that resolve it
-        assert "did you mean 'main'?" in outcome
+        if key == ("open", "mainn"):
+            for outcome in (outcomes[0], outcomes[len(MODEL_READERS)]):  # those that resolve it
+                assert "did you mean 'main'?" in outcome
     for held in hub.repositories.values():
         held.status = None
-    better = [*all_readers("known"), *all_readers("busy")]
+    for name in ("m/pickled", "m/own"):
+        hub.repositories["models", name].commit(files)
+    data = hub.repositories["datasets", "d/script"].commit(TABLE)
+    better = [*all_readers("open"), *all_readers("busy"), ("model", "m/pickled", "main")]
+    better += [("model", "m/own", "main"), ("dataset", "d/script", data)]
     assert_all_read(better, read(hub, tmp_path, *better))
+
+
+def add_unreadable(hub, files):
+    """Add repositories of files that are not read, and return who refuses them, and why."""
+    small = {name: held for name, held in files.items() if name != "model.safetensors"}
+    hub.add("m/pickled", {**small, "pytorch_model.bin": b"weights"})
+    hub.add("m/weightless", small)
+    config = b'{"model_type": "own", "auto_map": {"AutoConfig": "own.C"}}'
+    hub.add("m/own", {**files, "config.json": config})
+    hub.add("d/script", {**TABLE, "script.py": b""}, "datasets")
+    refusals = {
+        "m/pickled": (("models", "model"), "only pickled ones (pytorch_model.bin), which may run"),
+        "m/weightless": (("models", "model"), "has no weights as safetensors; it holds"),
+        "m/own": (("context", "model"), "asks for code of its own to be run (`auto_map`)"),
+        "d/script": (("dataset",), "made by a program of its own"),
+    }
+    return {(name, "main"): refusal for name, refusal in refusals.items()}
 
 
 @pytest.mark.slow
@@ -190,42 +218,24 @@ def test_a_wrong_token_and_one_without_access_are_told_apart(hub, files, tmp_pat
 @pytest.mark.slow
 def test_a_hub_out_of_reach_is_said_with_and_without_offline_mode(hub, files, tmp_path):
     add(hub, "far", files)
-    asked = all_readers("far")
-    for environment in ({"HF_HUB_OFFLINE": "1"}, {"HF_ENDPOINT": "http://127.0.0.1:9"}):
-        outcomes = read(hub, tmp_path, *asked, **environment)
-        assert_refused(outcomes, asked, "the hub cannot be reached", "`make fetch`", "HF_HOME")
+    asked, cached = all_readers("far"), fill_cache(tmp_path, files)
+    *outcomes, commit, tokens, model = read(hub, tmp_path, *asked, *cached, HF_HUB_OFFLINE="1")
+    assert (commit, tokens, model[0]) == (COMMIT, 97, COMMIT)
+    outcomes += read(hub, tmp_path, *asked, HF_ENDPOINT="http://127.0.0.1:9")
+    assert_refused(outcomes, asked * 2, "the hub cannot be reached", "`make fetch`", "HF_HOME")
     assert not hub.asked
 
 
-@pytest.mark.slow
-@pytest.mark.follows("choose a repository or a revision with safetensors")
-@pytest.mark.follows("choose a model whose class is part of transformers")
-@pytest.mark.follows("choose a repository or a revision of data files")
-def test_pickled_weights_and_code_of_a_model_s_own_are_refused(hub, files, tmp_path):
-    small = {name: held for name, held in files.items() if name != "model.safetensors"}
-    hub.add("m/pickled", {**small, "pytorch_model.bin": b"weights"})
-    hub.add("m/weightless", small)
-    config = b'{"model_type": "own", "auto_map": {"AutoConfig": "own.C"}}'
-    hub.add("m/own", {**files, "config.json": config})
-    script = hub.add("d/script", {**TABLE, "script.py": b""}, "datasets")
-    refusals = {
-        "m/pickled": (("models", "model"), "only pickled ones (pytorch_model.bin), which may run"),
-        "m/weightless": (("models", "model"), "has no weights as safetensors; it holds"),
-        "m/own": (("context", "model"), "asks for code of its own to be run (`auto_map`)"),
-        "d/script": (("dataset",), "made by a program of its own"),
-    }
-    asked = [(what, name, "main") for name, (readers, _) in refusals.items() for what in readers]
-    for one, outcome in zip(asked, read(hub, tmp_path, *asked), strict=True):
-        assert_refused([outcome], [one], refusals[one[1]][1])
-    for name in ("m/pickled", "m/own"):
-        hub.repositories["models", name].commit(files)
-    data = script.commit(TABLE)
-    better = [
-        ("model", "m/pickled", "main"),
-        ("model", "m/own", "main"),
-        ("dataset", "d/script", data),
-    ]
-    assert_all_read(better, read(hub, tmp_path, *better))
+def fill_cache(home, files):
+    """Put a model into the cache file by file, and return what reads it there."""
+    folder = home / "hub/models--o--n"
+    (folder / "refs").mkdir(parents=True)
+    (folder / "refs/main").write_text(COMMIT)
+    snapshot = folder / "snapshots" / COMMIT
+    snapshot.mkdir(parents=True)
+    for name, held in files.items():
+        (snapshot / name).write_bytes(held)
+    return [("models", "o/n", "main"), ("tokenizer", "o/n", "main"), ("model", "o/n", COMMIT)]
 
 
 @pytest.mark.slow
@@ -269,9 +279,6 @@ def test_a_commit_stays_when_its_branch_moves_and_is_read_without_the_hub(
     assert first[3] == ["good film"]
     assert first[4][0] == masked
     assert not [path for path in hub.asked if "consolidated" in path or "pytorch" in path]
-    hub.asked.clear()
-    assert read(hub, tmp_path, *reading[:3]) == first[:3]
-    assert not [path for path in hub.asked if "m/n" in path], "the cache holds it all"
     # Its library would take what it cached last, whatever commit is asked for.
     late = ("dataset", "d/n", dataset_moved)
     *outcomes, refused = read(hub, tmp_path, *resolving, *reading, late, HF_HUB_OFFLINE="1")
@@ -282,20 +289,6 @@ def test_a_commit_stays_when_its_branch_moves_and_is_read_without_the_hub(
     assert weights[0] == moved
     assert weights[1] != first[2][1]
     assert texts == ["bad film"]
-
-
-@pytest.mark.slow
-def test_a_cache_that_was_filled_file_by_file_is_read_offline(hub, files, tmp_path):
-    folder = tmp_path / "hub/models--o--n"
-    (folder / "refs").mkdir(parents=True)
-    (folder / "refs/main").write_text(COMMIT)
-    snapshot = folder / "snapshots" / COMMIT
-    snapshot.mkdir(parents=True)
-    for name, held in files.items():
-        (snapshot / name).write_bytes(held)
-    asked = [("models", "o/n", "main"), ("tokenizer", "o/n", "main"), ("model", "o/n", COMMIT)]
-    commit, tokens, model = read(hub, tmp_path, *asked, HF_HUB_OFFLINE="1")
-    assert (commit, tokens, model[0]) == (COMMIT, 97, COMMIT)
 
 
 def test_a_record_is_of_its_repository_and_revision(tmp_path):
