@@ -95,7 +95,7 @@ def test_a_generated_answer_has_its_areas_beside_what_is_not_applicable(tmp_path
     areas = {"answer_deletion": -2.5, "rise": 0.25, "mas": 0.75}
     path = tmp_path / "llama" / "mine" / "wikibio.parquet"
     write_rows(path, "ranking", [template | {"curve": c, "auc": a} for c, a in areas.items()], {})
-    samples = samples_of([path], NOT_APPLICABLE)
+    samples = samples_of(tmp_path, [path], NOT_APPLICABLE)
     assert {row["metric"]: row["value"] for row in samples if row["status"] == "ok"} == areas
     others = {row["metric"]: row["reason"] for row in samples if row["status"] != "ok"}
     assert others == dict.fromkeys(("deletion_auc", "insertion_auc"), "no label words")
