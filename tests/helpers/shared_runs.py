@@ -15,6 +15,7 @@ sensitivity: false
 qualitative: null
 generation: {{max_new_tokens: 6, step_interval: 3}}
 evaluation: {{pi_grid: {[*GRID]}, draws: 2}}
+ranking: {{counterfactuals: records, answer_deletion: true}}
 catalogue:
   models:
     toy:

@@ -1,21 +1,25 @@
-"""Numbers of the tables, recomputed from the stored results by a few independent lines."""
+"""Every number of every table, recomputed from the stored results by a few independent lines."""
 
 from __future__ import annotations
 
 import csv
 import itertools
 import math
+import shutil
 import statistics
 from collections import defaultdict
 
 import numpy as np
 import pytest
-from scipy.stats import rankdata, spearmanr
+from scipy.stats import kendalltau, rankdata, spearmanr
+from sklearn.metrics import average_precision_score
 
-from helpers.shared_runs import GRID
+from helpers.finished_run import packed_data, unpacked
+from helpers.planned_run import SHORT
+from helpers.shared_runs import GRID, SAMPLES
 from helpers.sign_flips import step_down
 from pisoft.seeds import keyed_generator
-from pisoft.store.parquet import read_rows
+from pisoft.store.parquet import read_rows, write_rows
 
 pytestmark = [pytest.mark.workflow, pytest.mark.slow]
 
@@ -24,13 +28,13 @@ SELECTED = "grad_ellm_selected"  # of the layer study; on its dataset alone
 DATASETS = ("toy-sentiment", "demo-why")
 
 
-def lines_of(project, name):
-    """The lines of a table's CSV but those of :data:`SELECTED`, which has tests of its own."""
-    return [line for line in all_lines_of(project, name) if line.get("method") != SELECTED]
+def lines_of(project, name, room="tables"):
+    """The lines of a display's CSV but those of :data:`SELECTED`, which has tests of its own."""
+    return [line for line in all_lines_of(project, name, room) if line.get("method") != SELECTED]
 
 
-def all_lines_of(project, name):
-    with (project.folder / f"results/tiny/tables/{name}.csv").open(encoding="utf-8") as file:
+def all_lines_of(project, name, room="tables"):
+    with (project.folder / f"results/tiny/{room}/{name}.csv").open(encoding="utf-8") as file:
         return list(csv.DictReader(file))
 
 
@@ -216,6 +220,64 @@ def test_values_of_insertion_and_deletion(finished):
         )
 
 
+def ranked(project, method, dataset):
+    path = project.folder / f"results/tiny/data/ranking/toy/{method}/{dataset}.parquet"
+    return [row for row in read_rows(path, "ranking") if row["status"] == "ok"]
+
+
+def test_how_many_tokens_flip_the_answer(finished):
+    numbers = numbers_of(finished, "counterfactuals/toy")
+    for method in METHODS:
+        rows = [row for row in ranked(finished, method, DATASETS[0]) if "count" in row["curve"]]
+        changed = [
+            round((row["flips"].index(True) + 1) * row["perturbable"] / len(row["flips"]))
+            / row["perturbable"]
+            if any(row["flips"])
+            else 1
+            for row in rows
+        ]
+        assert numbers["tokens_changed", DATASETS[0], method] == pytest.approx(np.mean(changed))
+        never = statistics.fmean(not any(row["flips"]) for row in rows)
+        assert numbers["not_flipped", DATASETS[0], method] == pytest.approx(never)
+
+
+def test_how_far_deletion_lowers_the_probability_of_the_answer(finished):
+    results, dataset = finished.folder / "results/tiny/data", DATASETS[1]
+    prompts = read_rows(results / f"prompts/toy/{dataset}.parquet", "prompts")
+    content = {row["sample_id"]: np.flatnonzero(row["content_mask"]) for row in prompts}
+    numbers = numbers_of(finished, "answer_deletion/toy")
+    for method in METHODS:
+        scores, steps = defaultdict(float), defaultdict(int)
+        path = results / f"attributions/toy/{method}/{dataset}.parquet"
+        for row in read_rows(path, "attributions"):
+            raw = np.array(row["raw_scores"], dtype=float)[content[row["sample_id"]]]
+            scores[row["sample_id"]] = scores[row["sample_id"]] + raw
+            steps[row["sample_id"]] += 1
+        areas = defaultdict(list)
+        for row in ranked(finished, method, dataset):
+            if row["curve"] != "answer_deletion":
+                continue
+            y, sample = row["log_probabilities"], row["sample_id"]
+            ordered = np.sort(scores[sample])[::-1]
+            k = [round(j * len(ordered) / (len(y) - 1)) for j in range(len(y))]
+            left = [ordered[n:].sum() / ordered.sum() for n in k]
+            if ordered.sum() <= 0:
+                left = np.linspace(1, 0, len(y))
+            areas["answer_deletion"].append(mean_height((y[0] - np.array(y)) / steps[sample]))
+            if y[-1] < y[0]:
+                r = [max(0, min(y[: j + 1]) - y[-1]) / (y[0] - y[-1]) for j in range(len(y))]
+                mas = [min(1, a + abs(a - d)) for a, d in zip(r, left, strict=True)]
+                areas["rise"].append(mean_height(r))
+                areas["mas"].append(mean_height(mas))
+        for metric, values in areas.items():
+            assert numbers[metric, dataset, method] == pytest.approx(np.mean(values)), metric
+    assert len(areas) == 3
+
+
+def mean_height(curve):
+    return (sum(curve) - curve[0] / 2 - curve[-1] / 2) / (len(curve) - 1)
+
+
 def test_variance_components(finished):
     parts = defaultdict(dict)
     for line in lines_of(finished, "variance_components/dynamic/toy"):
@@ -284,6 +346,211 @@ def test_the_layer_study(finished):
         assert float(line["standard_error"]) == pytest.approx(error)
 
 
+def test_agreement_of_methods_on_tokens(finished):
+    results = finished.folder / "results/tiny"
+    for line in lines_of(finished, "method_agreement/toy", "figures"):
+        if line["dataset"] not in DATASETS:
+            continue
+        prompts = read_rows(results / f"data/prompts/toy/{line['dataset']}.parquet", "prompts")
+        content = {row["sample_id"]: np.array(row["content_mask"]) for row in prompts}
+        first, second = (
+            {
+                (row["sample_id"], row["step"]): np.array(row["raw_scores"])[
+                    content[row["sample_id"]]
+                ]
+                for row in read_rows(
+                    results / f"data/attributions/toy/{method}/{line['dataset']}.parquet",
+                    "attributions",
+                )
+            }
+            for method in (line["method"], line["other"])
+        )
+        by_sample = defaultdict(list)
+        for (sample, step), scores in first.items():
+            by_sample[sample].append(agreement(line["metric"], scores, second[sample, step]))
+        expected = statistics.fmean(statistics.fmean(steps) for steps in by_sample.values())
+        assert float(line["value"]) == pytest.approx(expected), line
+
+
+def agreement(name, first, second):
+    if name == "kendall_tau":
+        return kendalltau(first, second).statistic
+    k = max(1, (len(first) + 5) // 10)
+    top = [set(np.argsort(-scores, kind="stable")[:k]) for scores in (first, second)]
+    return len(top[0] & top[1]) / k
+
+
+def test_agreement_of_metrics_on_methods(finished):
+    values = numbers_of(finished, "pi_soft_auc/dynamic/toy")
+    values |= numbers_of(finished, "original_soft/dynamic/toy")
+    values |= numbers_of(finished, "datamodel_scores/dynamic/toy")
+    ranking = numbers_of(finished, "insertion_deletion/toy")
+    of_one = {key: v for key, v in ranking.items() if key[1] == DATASETS[0]}  # the only ranked one
+    ranking |= {(metric, "average", method): v for (metric, _, method), v in of_one.items()}
+    values |= ranking
+    changed = numbers_of(finished, "counterfactuals/toy")
+    values |= changed | {
+        (metric, "average", method): v for (metric, _, method), v in changed.items()
+    }
+    lower = ("insertion_auc", "infidelity", "tokens_changed")
+    values |= {key: -v for key, v in values.items() if key[0] in lower}
+    checked = 0
+    for line in lines_of(finished, "metric_agreement/toy", "figures"):
+        orders = [
+            [values.get((line[column], line["dataset"], m), math.nan) for m in METHODS]
+            for column in ("metric", "other")
+        ]
+        if not line["value"]:
+            continue
+        expected = kendalltau(*np.round(orders, 12)).statistic
+        assert float(line["value"]) == pytest.approx(expected), line
+        checked += 1
+    assert checked > 20
+
+
+def test_advantage_over_random_scores(finished):
+    samples = {(m, d): samples_of(finished, m, d) for m in METHODS for d in DATASETS}
+    parts_of, corrected = defaultdict(list), defaultdict(list)
+    for line in lines_of(finished, "advantage/dynamic/toy"):
+        shown = DATASETS if line["dataset"] == "average" else (line["dataset"],)
+        parts = []
+        for dataset in shown:
+            control, scored = samples["random", dataset], samples[line["method"], dataset]
+            values = [
+                advantage(line, {pi: scored[s][line["metric"], pi] - control[s][line["metric"], pi]
+                                 for pi in GRID})
+                for s in scored
+            ]  # fmt: skip
+            parts.append(np.array(values) / len(values) / len(shown))
+        assert int(line["n"]) == sum(map(len, parts))
+        assert float(line["value"]) == pytest.approx(sum(map(sum, parts)), abs=1e-9), line
+        if line["part"] != "at" and line["dataset"] in DATASETS:
+            family = (line["metric"], line["dataset"])
+            parts_of[family].append(parts[0])
+            corrected[family].append(float(line["p_sign_flip_adjusted"]))
+    for family, parts in parts_of.items():
+        assert corrected[family] == pytest.approx(step_down(np.stack(parts, axis=1)))
+    assert len(parts_of) == 2 * len(DATASETS)
+
+
+def advantage(line, curve):
+    """A number of one sample's differences at .2, .25 and .8, interpolated at .5."""
+    if line["part"] == "at":
+        return curve[float(line["position"])]
+    middle = curve[0.25] + (curve[0.8] - curve[0.25]) * 0.25 / 0.55
+    lower = (0.05 * (curve[0.2] + curve[0.25]) + 0.25 * (curve[0.25] + middle)) / 2 / 0.3
+    upper = (middle + curve[0.8]) / 2
+    return {"lower": lower, "upper": upper, "upper_minus_lower": upper - lower}[line["part"]]
+
+
+def test_sensitivity_of_the_order(finished):
+    samples = {(m, d): samples_of(finished, m, d).values() for m in METHODS for d in DATASETS}
+
+    def order(shown, metric, mean=statistics.fmean):
+        of_dataset = [[mean([s[metric] for s in samples[m, d]]) for m in METHODS] for d in shown]
+        return np.mean(of_dataset, axis=0)
+
+    checked = 0
+    for line in lines_of(finished, "sensitivity/dynamic/toy"):
+        shown = DATASETS if line["dataset"] == "average" else (line["dataset"],)
+        metric = line["metric"]
+        others = {
+            "low_pi": (metric.replace("auc_", "auc_low_"), statistics.fmean),
+            "median": (metric, statistics.median),
+        }
+        if line["other"] or line["part"] not in others:
+            continue
+        run, other = order(shown, metric), order(shown, *others[line["part"]])
+        assert float(line["value"]) == pytest.approx(kendalltau(run, other).statistic), line
+        assert int(line["n"]) == sum(min(len(samples[m, d]) for m in METHODS) for d in shown)
+        assert float(line["low"]) <= float(line["high"])
+        checked += 1
+    assert checked == 2 * 2 * (len(DATASETS) + 1)
+
+
+def test_density_against_faithfulness(finished):
+    results = finished.folder / "results/tiny"
+    by_sample = defaultdict(lambda: defaultdict(list))
+    for method, dataset in itertools.product(METHODS, DATASETS):
+        prompts = read_rows(results / f"data/prompts/toy/{dataset}.parquet", "prompts")
+        content = {row["sample_id"]: np.array(row["content_mask"]) for row in prompts}
+        path = results / f"data/attributions/toy/{method}/{dataset}.parquet"
+        for row in read_rows(path, "attributions"):
+            raw = np.array(row["raw_scores"])[content[row["sample_id"]]]
+            scores = (raw - raw.min()) / (raw.max() - raw.min())
+            pairs = np.abs(scores[:, None] - scores)
+            by_sample["mean_score", method, dataset][row["sample_id"]].append(scores.mean())
+            gini = pairs.mean() / (2 * scores.mean())
+            by_sample["gini", method, dataset][row["sample_id"]].append(gini)
+    checked = 0
+    for line in lines_of(finished, "density/dynamic/toy"):
+        is_density, dataset = line["other"] == "", line["dataset"]
+        measure = line["metric"] if is_density else line["other"]
+        if dataset not in DATASETS:
+            continue
+        density = {
+            m: {s: statistics.fmean(v) for s, v in by_sample[measure, m, dataset].items()}
+            for m in METHODS
+        }
+        if is_density:
+            expected = statistics.fmean(density[line["method"]].values())
+        elif line["part"] == "without random":
+            assert line["value"] == "", "two methods are too few"
+            continue
+        else:
+            areas = {m: samples_of(finished, m, dataset) for m in METHODS}
+            expected = statistics.fmean(
+                spearmanr(
+                    [density[m][s] for m in METHODS], [areas[m][s][line["metric"]] for m in METHODS]
+                ).statistic
+                for s in areas["random"]
+            )
+        assert float(line["value"]) == pytest.approx(expected), line
+        checked += 1
+    assert checked == 2 * len(DATASETS) * (len(METHODS) + 4), "densities, and four metrics"
+
+
+def test_evidence(finished):
+    results = finished.folder / "results/tiny"
+    samples = defaultdict(lambda: defaultdict(list))
+    for method, dataset in itertools.product(METHODS, DATASETS):
+        prompts = read_rows(results / f"data/prompts/toy/{dataset}.parquet", "prompts")
+        by_sample = {row["sample_id"]: row for row in prompts}
+        path = results / f"data/attributions/toy/{method}/{dataset}.parquet"
+        for row in read_rows(path, "attributions"):
+            prompt = by_sample[row["sample_id"]]
+            places = [place for place, bit in enumerate(prompt["content_mask"]) if bit]
+            marked = {place for place in places if prompt["evidence_mask"][place]}
+            raw = {place: row["raw_scores"][place] for place in places}
+            assert len(set(raw.values())) == len(raw), "no lots to draw"
+            low, high = min(raw.values()), max(raw.values())
+            scores = {place: (value - low) / (high - low) for place, value in raw.items()}
+            order = sorted(places, key=scores.get, reverse=True)
+            numbers = {
+                "top_1_in_evidence": order[0] in marked,
+                "recovery_at_k": len(marked & set(order[: len(marked)])) / len(marked),
+                "mass_on_evidence": sum(scores[p] for p in marked) / sum(scores.values()),
+                "evidence_auprc": average_precision_score(
+                    [p in marked for p in raw], [*raw.values()]
+                ),
+                "evidence_by_chance": len(marked) / len(places),
+                "auprc_by_chance": statistics.fmean(
+                    (1 + (i - 1) * (len(marked) - 1) / (len(places) - 1)) / i
+                    for i in range(1, len(places) + 1)
+                ),
+            }
+            for metric, value in numbers.items():
+                samples[metric, dataset, method][row["sample_id"]].append(value)
+    for (metric, dataset, method), value in numbers_of(finished, "evidence_recovery/toy").items():
+        shown = DATASETS if dataset == "average" else (dataset,)
+        means = [
+            statistics.fmean(map(statistics.fmean, samples[metric, d, method].values()))
+            for d in shown
+        ]
+        assert value == pytest.approx(statistics.fmean(means), rel=1e-9), (metric, dataset, method)
+    assert len(samples) == 6 * len(METHODS) * len(DATASETS)
+
+
 def scores_of(project, method, dataset):
     """Min-max scores of the content tokens by sample and step."""
     results = project.folder / "results/tiny"
@@ -346,3 +613,72 @@ def test_datamodel_scores(finished):
             assert numbers[metric, dataset, method] == pytest.approx(value, abs=1e-6), metric
             checked += 1
     assert checked == 4 * len(METHODS) * len(DATASETS)
+
+
+def test_accuracy_and_timings(finished):
+    results = finished.folder / "results/tiny"
+    accuracy = {
+        (line["metric"], line["dataset"]): line["value"] for line in lines_of(finished, "accuracy")
+    }
+    answers = read_rows(results / "data/generations/toy/toy-sentiment.parquet", "generations")
+    share = statistics.fmean(row["correct"] for row in answers)
+    assert float(accuracy["accuracy", "toy-sentiment"]) == pytest.approx(share)
+    assert accuracy["accuracy", "demo-why"] == ""
+    times = [line for line in lines_of(finished, "timings") if line["metric"].startswith("seconds")]
+    for line in times:
+        path = results / f"data/attribution_times/toy/{line['method']}/{line['dataset']}.parquet"
+        seconds = defaultdict(float)
+        for row in read_rows(path, "attribution_times"):
+            seconds[row["sample_id"]] += row["seconds"]
+        mean = statistics.fmean(seconds.values())
+        assert float(line["value"]) == pytest.approx(mean)
+
+
+# What fails ------------------------------------------------------------------------------------
+
+
+def test_tables_and_pages_come_out_whatever_failed_and_say_so(finished, tmp_path):
+    """A cell without an ok row, methods with identical scores, NaN, and a dataset of one sample."""
+    project = type(finished)(tmp_path / "broken")
+    shutil.copytree(finished.folder, project.folder, symlinks=True)
+    soft = project.folder / "results/tiny/data/soft/dynamic/toy"
+    rows = read_rows(soft / "saliency/demo-why.parquet", "soft")
+    nothing = [name for name in rows[0] if name.startswith(("ns_", "nc_"))]
+    nothing += ["alpha", "achieved", "feasible", "floored", "ceiled", "h0", "identity"]
+    failed = {**dict.fromkeys(nothing), "status": "nonfinite_attribution"}
+    first = rows[0]["sample_id"]
+    for method in METHODS:
+        path = soft / f"{method}/demo-why.parquet"
+        kept = None if method == "saliency" else first
+        rows = [r if r["sample_id"] == kept else {**r, **failed} for r in read_rows(path, "soft")]
+        write_rows(path, "soft", rows, {})
+    shutil.copyfile(soft / "random/toy-sentiment.parquet", soft / "attention/toy-sentiment.parquet")
+    scores = project.folder / "results/tiny/data/attributions/toy/saliency/demo-why.parquet"
+    rows = read_rows(scores, "attributions")
+    lost = {"raw_scores": None, "status": "nonfinite_attribution"}
+    kept = [r if r["sample_id"] == first else {**r, **lost} for r in rows]
+    write_rows(scores, "attributions", kept, {})
+    rules = project.snakemake("--list-rules").stdout.split()
+    display = [rule for rule in rules if rule.startswith(SHORT)]
+    made = sorted((project.folder / "results/tiny/data/summary").rglob("*.parquet"))
+    targets = [str(path.relative_to(project.folder)) for path in made]
+    shown = ("tables/pi_soft_auc/dynamic/toy", "index", "explorer")  # all tables are one job
+    targets += [f"results/tiny/{name}.html" for name in shown]
+    recomputed = ("--rerun-triggers", "mtime", "--allowed-rules", *display)
+    project.snakemake("--cores", "2", *recomputed, "--", *targets)
+    values = numbers_of(project, "pi_soft_auc/dynamic/toy")
+    assert math.isnan(values["auc_pi_soft_ns", "demo-why", "saliency"])
+    assert math.isnan(values["auc_pi_soft_ns", "average", "saliency"])
+    low = numbers_of(project, "pi_soft_auc/dynamic/toy", "low")
+    for key in itertools.product(("auc_pi_soft_ns", "auc_pi_soft_nc"), ("demo-why",), METHODS[:2]):
+        assert math.isfinite(values[key])
+        assert math.isnan(low[key]), "one sample has no interval"
+    p_values = numbers_of(project, "pi_soft_auc/dynamic/toy", "p_adjusted")
+    twins = [p_values["auc_pi_soft_nc", "toy-sentiment", m] for m in ("random", "attention")]
+    assert 1.0 in twins or len(set(twins)) == 1
+    page = (project.folder / "results/tiny/tables/pi_soft_auc/dynamic/toy.html").read_text()
+    assert f"{SAMPLES} nonfinite_attribution" in page
+    front = (project.folder / "results/tiny/index.html").read_text()
+    assert f"{SAMPLES} nonfinite_attribution" in front
+    explorer = (project.folder / "results/tiny/explorer.html").read_text(encoding="utf-8")
+    assert "nonfinite_attribution" in str(unpacked(packed_data(explorer)))
