@@ -6,7 +6,7 @@ import pyarrow.parquet as pq
 import pytest
 from safetensors.torch import load_file, save_file
 
-from helpers.shared_runs import SAMPLES
+from helpers.shared_runs import GRID, SAMPLES
 from pisoft.store.parquet import read_provenance
 
 pytestmark = [pytest.mark.workflow, pytest.mark.slow]
@@ -87,4 +87,5 @@ def test_logits_that_are_not_finite_are_rows_with_a_status_and_are_told(finished
     made = finished.job(SOFT.format("dynamic"))
     assert made.returncode == 0, made.stdout
     assert {row["status"] for row in rows(finished)} == {"nonfinite_logits"}
-    assert "toy-sentiment.parquet: of 12 rows, 12 nonfinite_logits" in made.stdout
+    count = SAMPLES * (1 + len(GRID))
+    assert f"toy-sentiment.parquet: of {count} rows, {count} nonfinite_logits" in made.stdout
