@@ -15,7 +15,7 @@ sensitivity: false
 qualitative: null
 generation: {{max_new_tokens: 6, step_interval: 3}}
 evaluation: {{pi_grid: {[*GRID]}, draws: 2}}
-ranking: {{counterfactuals: records, answer_deletion: true}}
+ranking: {{answer_deletion: true}}
 catalogue:
   models:
     toy:
@@ -36,5 +36,6 @@ layer_study:
 STUDIED = (
     FINISHED.replace("[toy-sentiment]", "[toy-sentiment, demo-why]")
     .replace("Toy sentiment", f'"{HOSTILE}"')
+    .replace("ranking: {", "ranking: {counterfactuals: records, ")
     .replace("sensitivity: false\nqualitative: null\n", STUDY)
 )

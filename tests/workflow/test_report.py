@@ -27,7 +27,9 @@ MENU = {
         "2 Robustness": [
             "Do scores predict the effect of random masks?",
             "Does the ranking depend on the metric's settings?",
+            "How far does deletion lower the probability of the answer?",
             "How many layers should Grad-ELLM sum?",
+            "How many tokens flip the answer?",
             "Insertion and deletion",
             "Original Soft-NS and Soft-NC",
             "Where the variance comes from",
