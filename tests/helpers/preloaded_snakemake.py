@@ -1,6 +1,6 @@
 """Snakemake, started from a process that has imported it already, which halves the time of a start.
 
-This module is the program of that process, too; it imports nothing of the project.
+This module is also the program of that process; it imports nothing of the project.
 """
 
 from __future__ import annotations

@@ -40,6 +40,10 @@ class Config(BaseModel):
         """Where the replacements of counterfactuals come from; None: there are none."""
         return self.run_file.ranking.counterfactuals if self.run_file.ranking else None
 
+    def counterfactuals_of(self, dataset: str) -> Replacements | None:
+        """Where those of a dataset come from; None: there are none, as without label words."""
+        return None if self.datasets[dataset].ranking_obstacle else self.counterfactuals
+
     @property
     def needs_masked_model(self) -> bool:
         """Whether a method needs the masked model, or counterfactuals do."""

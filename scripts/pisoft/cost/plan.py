@@ -261,7 +261,7 @@ class _Model:
             for part, lengths in parts.items():
                 tokens = lengths.total(of_sample)
                 job = self.job("evaluate_ranking", f"{self.name}/{cell.method}/{part}", tokens)
-                if has_label and self._config.counterfactuals == "masked_model":
+                if self._config.counterfactuals_of(cell.dataset) == "masked_model":
                     job = self._with_masked_model(job, lengths.total(proposal_tokens))
                 yield job
 

@@ -49,11 +49,12 @@ def replacements_of(
     Raises:
         BenchmarkError: a file cannot be read, or as :func:`proposed`.
     """
+    if not files:
+        return None, {}
     if settings.ranking.counterfactuals == "records":
         prompts = (row for path in files for row in read_prompts(path))
         return drawn(prompts, settings.scope, settings.seed), {}
-    if settings.masked_model is None:
-        return None, {}
+    assert settings.masked_model is not None
     masked = load_masked_model(*located(settings.masked_model, files), model.device)
     facts = {"masked_model_commit": masked.commit}
     return proposed(masked, model.tokenizer, settings.seed, token_budget), facts

@@ -148,9 +148,10 @@ class Inputs:
 
     def replacements(self, wildcards: Any) -> list[str]:
         """Return what the replacements of counterfactuals come from: a masked model, or prompts."""
-        if self.config.counterfactuals == "records":
+        source = self.config.counterfactuals_of(dataset_of(wildcards.part))
+        if source == "records":
             return self.all_parts(f"{self.data}/prompts/{{model}}/{{part}}.parquet")(wildcards)
-        return self._masked_model() if self.config.counterfactuals else []
+        return self._masked_model() if source else []
 
     def _masked_model(self) -> list[str]:
         name = self.config.run_file.masked_model

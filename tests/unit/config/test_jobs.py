@@ -204,6 +204,11 @@ def test_only_datasets_of_label_words_are_ranked_and_none_if_switched_off(raw):
     assert made(config, "ranking").not_applicable is None
     assert made(config, "ranking", dataset="demo-why").not_applicable == reason
     assert made(config, "summarise_ranking").not_applicable == {"demo-why": reason}
+    both = load(raw, ranking={"counterfactuals": "masked_model", "answer_deletion": True})
+    assert ranked_datasets(both) == {"demo-sentiment": True, "demo-why": False}
+    assert made(both, "ranking").masked_model is not None
+    generated = made(both, "ranking", dataset="demo-why")
+    assert (generated.masked_model, generated.not_applicable) == (None, None)
     without = load(raw, ranking=None)
     assert ranked_datasets(without) == {}
     with pytest.raises(BenchmarkError, match="ranking: is null"):

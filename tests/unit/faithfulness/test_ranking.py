@@ -498,6 +498,7 @@ def test_counterfactuals_read_the_prompts_of_all_parts(job, tmp_path):
 
 def test_the_file_says_which_masked_model_proposed_the_replacements(job, monkeypatch):
     masked = numbered(VOCABULARY)
+    job.replacements = [str(job.prompts)]
     monkeypatch.setattr(counterfactuals, "located", lambda *_: ())
     monkeypatch.setattr(counterfactuals, "load_masked_model", lambda *_: masked)
     settings = RankingSettings(counterfactuals="masked_model")

@@ -39,9 +39,10 @@ def masked_model(config: Config, method: str) -> LoadedModel | None:
     return _masked_model(config) if config.evaluated_methods[method].needs_masked_model else None
 
 
-def replacing_model(config: Config) -> LoadedModel | None:
-    """Return the masked model of a run, if counterfactuals need it."""
-    return _masked_model(config) if config.counterfactuals == "masked_model" else None
+def replacing_model(config: Config, dataset: str) -> LoadedModel | None:
+    """Return the masked model of a run, if counterfactuals of a dataset need it."""
+    needed = config.counterfactuals_of(dataset) == "masked_model"
+    return _masked_model(config) if needed else None
 
 
 def _masked_model(config: Config) -> LoadedModel:
