@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -132,11 +133,17 @@ class StepEvaluation:
             self._settings.sampler, *self._key, shape, len(self.grid), self._settings.most_draws
         )
 
+        def draw_mask(row_index: int, draw: int) -> np.ndarray:
+            return kept_tokens(drawn, probabilities, row_index, draw)
+
+        # Both metrics read a mask, and equal ones are looked for; those of elements are too large.
+        kept_by = cache(draw_mask) if self._width == 1 else draw_mask
+
         def mask(number: int) -> np.ndarray:
             if number < len(baselines):
                 return baselines[number](shape, dtype=bool)
             metric, row_index, draw = keys[number - len(baselines)]
-            kept = kept_tokens(drawn, probabilities, row_index, draw)
+            kept = kept_by(row_index, draw)
             return kept if metric == "ns" else ~kept
 
         return Perturbations(self.target, len(baselines) + len(keys), mask)

@@ -15,7 +15,9 @@ from functools import partial
 from typing import Any
 
 import torch
-from torch.nn.functional import pad
+from torch.backends.cuda import SDPAParams, can_use_flash_attention
+from torch.nn.attention.bias import causal_lower_right
+from torch.nn.functional import pad, scaled_dot_product_attention
 
 from pisoft.errors import BenchmarkError
 from pisoft.models.imports import without_collection
@@ -37,6 +39,7 @@ HARMLESS = {
     "sliding_window",
     "use_cache",
 }
+FUSED = ("cuda",)  # devices whose fused attention takes no mask
 
 
 @dataclass(frozen=True)
@@ -99,7 +102,8 @@ class AttentionInputs:
         batch = torch.arange(positions.shape[0], device=positions.device)[:, None]
         query = self.query.transpose(1, 2)[batch, positions].transpose(1, 2)
         columns = torch.arange(self.key.shape[2], device=positions.device)
-        visible = columns <= positions[..., None]  # (B, S, T)
+        before = self.key.shape[2] - self.query.shape[2]
+        visible = columns <= positions[..., None] + before  # (B, S, T)
         if self.mask is not None:
             full = self.mask.expand(positions.shape[0], -1, -1, -1)
             visible = full[batch, 0, positions]
@@ -226,6 +230,8 @@ def attention_output(inputs: AttentionInputs, **options: Any) -> torch.Tensor:
     """Return attention output (B, T, H, D), by SDPA if that can follow the model."""
     if inputs.softcap is not None or inputs.sinks is not None:
         return inputs.weighted_values(inputs.probabilities())
+    if inputs.mask is None and 1 < inputs.query.shape[2] < inputs.key.shape[2]:
+        return _attention_behind_prefix(inputs)
     output, _ = sdpa_attention_forward(
         inputs.module,
         inputs.query,
@@ -238,6 +244,37 @@ def attention_output(inputs: AttentionInputs, **options: Any) -> torch.Tensor:
     return output
 
 
+def _attention_behind_prefix(inputs: AttentionInputs) -> torch.Tensor:
+    """Return causal attention output (B, T, H, D) of the last T of all keys, by a fused kernel.
+
+    transformers would let the first position see the first key only.
+    """
+    query, key, value = inputs.query, inputs.key, inputs.value
+    grouped = SDPAParams(query, key, value, None, 0.0, False, True)
+    fits = can_use_flash_attention(grouped)  # no other kernel reads the keys of a group in place
+    if not fits:
+        key, value = inputs.per_query_head(key), inputs.per_query_head(value)
+    bias = causal_lower_right(query.shape[2], key.shape[2])
+    output = scaled_dot_product_attention(
+        query, key, value, attn_mask=bias, scale=inputs.scaling, enable_gqa=fits
+    )
+    return output.transpose(1, 2).contiguous()
+
+
+def causal_mask(**options: Any) -> torch.Tensor | None:
+    """Return the mask (B, 1, T, keys) of attention to earlier tokens, as the library's SDPA does.
+
+    On a GPU there is none behind a prefix either, unless keys are hidden or out of a window: fused
+    kernels take no mask.
+    """
+    fused = torch.device(options["device"]).type in FUSED
+    plain = options["allow_is_causal_skip"] and options["attention_mask"] is None
+    window, keys = options.get("local_size"), options["kv_length"]
+    all_seen = window is None or keys < window
+    ends_alike = options["q_offset"] + options["q_length"] == options["kv_offset"] + keys
+    return None if fused and plain and all_seen and ends_alike else sdpa_mask(**options)
+
+
 def _check_options(mask: torch.Tensor | None, options: Mapping[str, Any]) -> None:
     for name, value in options.items():
         if name not in HARMLESS and value is not None and value is not False:
@@ -248,7 +285,7 @@ def _check_options(mask: torch.Tensor | None, options: Mapping[str, Any]) -> Non
 
 # Without the second line the causal mask would silently be dropped.
 AttentionInterface.register(ATTENTION_NAME, probed_attention)
-AttentionMaskInterface.register(ATTENTION_NAME, sdpa_mask)
+AttentionMaskInterface.register(ATTENTION_NAME, causal_mask)
 
 
 @contextmanager

@@ -202,8 +202,8 @@ class LanguageModel(Decoder):
             last.post_attention_layernorm: lambda _, inputs: kept.append(
                 inputs[0][rows[:, None], positions]
             ),
-            # The decoder goes on with one position, whose output it adds to all; it is not used.
-            last.mlp: lambda _, inputs: (inputs[0][:, :1],),
+            # The decoder goes on with one row, whose output it adds to all; it is not used.
+            last.mlp: lambda _, inputs: (inputs[0][:1, :1],),
         }
         with ExitStack() as stack:
             for part, hook in hooks.items():

@@ -75,9 +75,11 @@ def _linear(head: torch.nn.Linear, inputs: torch.Tensor) -> torch.Tensor:
 
 
 class _LinearInSingle(torch.autograd.Function):
-    """A frozen linear layer of 16-bit weights that are widened chunk by chunk, there and back.
+    """A frozen linear layer of 16-bit weights with float32 outputs.
 
-    Without a function of its own, the graph would keep all of them widened.
+    A GPU multiplies 16-bit numbers and adds up in float32. Elsewhere, and in every backward pass,
+    weights are widened chunk by chunk; without a function of its own, the graph would keep all of
+    them widened.
     """
 
     @staticmethod
@@ -87,8 +89,13 @@ class _LinearInSingle(torch.autograd.Function):
         """Return float32 outputs (…, V) of 16-bit inputs (…, d), weights (V, d), biases (V,)."""
         ctx.save_for_backward(weight)
         ctx.kind = inputs.dtype
-        wide = inputs.float()
-        output = torch.cat([linear(wide, part.float()) for part in _chunks(weight)], dim=-1)
+        if inputs.is_cuda:
+            rows = inputs.flatten(0, -2)
+            output = torch.mm(rows, weight.t(), out_dtype=torch.float32)
+            output = output.view(*inputs.shape[:-1], -1)
+        else:
+            wide = inputs.float()
+            output = torch.cat([linear(wide, part.float()) for part in _chunks(weight)], dim=-1)
         return output if bias is None else output + bias
 
     @staticmethod

@@ -4,7 +4,8 @@ import pytest
 import torch
 
 from helpers.random_models import SHAPES, VOCABULARY, samples, twins
-from pisoft.models.attention import AttentionInputs
+from pisoft.models import attention
+from pisoft.models.attention import AttentionInputs, AttentionRecorder
 from pisoft.models.model import Batch
 
 LENGTH = 12
@@ -25,15 +26,38 @@ def test_attention_maps_of_16_bits_are_rounded_after_the_softmax_only():
     assert torch.equal(rounded.probabilities(), exact.probabilities().bfloat16())
 
 
+@pytest.mark.parametrize("fused", [(), ("cpu",)], ids=["masked", "fused"])
 @pytest.mark.parametrize("length", [1, 5, 11])
-def test_a_shared_prefix_gives_the_same_hidden_states(model, length):
+def test_a_shared_prefix_gives_the_same_hidden_states(model, length, fused, monkeypatch):
     ids = torch.randint(VOCABULARY, (1, LENGTH), generator=torch.Generator().manual_seed(0))
     embeddings = model.embed(ids)
     whole = model.hidden_states(embeddings)
+    monkeypatch.setattr(attention, "FUSED", fused)
     prefix = model.read_prefix(embeddings[:, :length])
-    for _ in range(2):  # the cache must not grow
-        rest = model.hidden_states(embeddings[:, length:].repeat(3, 1, 1), prefix=prefix)
+    for probe in (None, AttentionRecorder(range(99), by_maps=True)):  # the cache must not grow
+        repeated = embeddings[:, length:].repeat(3, 1, 1)
+        rest = model.hidden_states(repeated, prefix=prefix, probe=probe)
         torch.testing.assert_close(rest, whole[:, length:].expand(3, -1, -1))
+
+
+def test_fused_kernels_are_for_keys_that_are_all_seen(model, monkeypatch):
+    embeddings = model.embed(torch.arange(LENGTH)[None])
+    prefix = model.read_prefix(embeddings[:, :5])
+    seen = torch.ones(1, LENGTH, dtype=torch.long)
+    seen[:, [2, 6]] = 0
+    options = {"attention_mask": seen, "position_ids": torch.arange(5, LENGTH)[None]}
+    masked = model.hidden_states(embeddings[:, 5:], prefix=prefix, **options)
+    monkeypatch.setattr(attention, "FUSED", ("cpu",))
+    assert torch.equal(masked, model.hidden_states(embeddings[:, 5:], prefix=prefix, **options))
+
+
+def test_rows_of_a_map_behind_a_prefix_are_those_of_the_whole_map():
+    generator = torch.Generator().manual_seed(0)
+    query, key = (torch.randn(2, 2, length, 8, generator=generator) for length in (5, LENGTH))
+    inputs = AttentionInputs(None, query, key, key, mask=None, scaling=1.0)
+    positions = torch.tensor([[0, 3], [4, 1]])
+    expected = torch.stack([inputs.probabilities()[row][:, at] for row, at in enumerate(positions)])
+    torch.testing.assert_close(inputs.rows(positions).probabilities(), expected)
 
 
 def test_left_padding_right_padding_and_none_agree(model):

@@ -9,17 +9,28 @@ from pisoft.models import precision
 from pisoft.models.precision import float32_head
 
 HALF = (torch.bfloat16, torch.float16)
+GPU = pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU here")
 
 
 def head(dtype, bias=True, kind=Linear):
     torch.manual_seed(3)
-    made = kind(24, 50, bias=bias).to(dtype).requires_grad_(False)
+    made = kind(24, 56, bias=bias).to(dtype).requires_grad_(False)
     float32_head(made)
     return made
 
 
 def states(dtype):
     return torch.randn(2, 3, 24, generator=torch.Generator().manual_seed(4)).to(dtype)
+
+
+@GPU
+@pytest.mark.parametrize("dtype", HALF)
+def test_a_gpu_gives_the_logits_of_the_cpu(dtype):
+    made, hidden = head(dtype), states(dtype)
+    expected = made(hidden)
+    found = made.to("cuda")(hidden.to("cuda"))
+    assert found.dtype == torch.float32
+    torch.testing.assert_close(found.cpu(), expected, rtol=0, atol=1e-5)
 
 
 @pytest.mark.parametrize("bias", [True, False])
