@@ -16,6 +16,7 @@ from helpers.random_models import VOCABULARY, twins
 from pisoft.attribution import repetition
 from pisoft.config.base import Ablation
 from pisoft.errors import BenchmarkError
+from pisoft.models import attention
 from pisoft.models.loading import wrapped_model
 from pisoft.models.model import LanguageModel
 
@@ -56,6 +57,12 @@ CASES = [
     pytest.param(name, error, marks=pytest.mark.slow if name.endswith(SLOW) else (), id=name)
     for name, error in zip(STAGES, cycle(ERRORS), strict=False)
 ]
+
+
+@pytest.fixture(autouse=True)
+def fused_attention(monkeypatch):
+    """Let attention on the device do without masks, as on a GPU."""
+    monkeypatch.setattr(attention, "FUSED", (DEVICE.type,))
 
 
 def on_both(dtype):
