@@ -52,9 +52,9 @@ def main(arguments: argparse.Namespace) -> None:
         print(f"\nLeft out, as their records are not independent: {', '.join(clustered)}")
     print(
         f"\nEverything together: {_saved(table)}\nIntervals are confidence sequences of the mean "
-        f"difference, clipped as stated; family-wise error {arguments.alpha:g} in each block, at "
-        "any number of records.\nIf comparisons are open, raise max_samples and run again: nothing "
-        "computed is lost."
+        "difference, clipped as stated. Family-wise error in each block, at any number of records: "
+        f"{arguments.alpha:g} of differences (Holm), and of equalities (Bonferroni).\nIf "
+        "comparisons are open, raise max_samples and run again: nothing computed is lost."
     )
 
 
@@ -142,7 +142,12 @@ def parser() -> argparse.ArgumentParser:
     words = "where differences are cut off; choose it before looking"
     parser.add_argument("--clip-ns", type=float, default=ns, help=words)
     parser.add_argument("--clip-nc", type=float, default=nc, help=words)
-    parser.add_argument("--alpha", type=float, default=0.05, help="family-wise error")
+    parser.add_argument(
+        "--alpha",
+        type=float,
+        default=0.05,
+        help="family-wise error of differences, and of equalities",
+    )
     words = "within which methods are equal; default: the run's equivalence_margin"
     parser.add_argument("--margin", type=float, help=words)
     words = "records of the dataset that the run's are drawn from; default: infinitely many"

@@ -63,21 +63,55 @@ def log_capitals(
 
 
 def confidence_sequence(
-    values: np.ndarray, alpha: float, pool: int | None = None
+    values: np.ndarray, alpha: float | np.ndarray, pool: int | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return lower and upper bounds of the mean after each record, (T, P) each.
 
     Each pair lies within those before; outside it are the :data:`MEANS` against which the capital
-    of either direction has reached 2 / α. Arguments as :func:`log_capitals`.
+    of either direction has reached 2 / α. Arguments as :func:`log_capitals`; α may be (P,).
     """
     bounds = np.empty((2, *values.shape))
+    enough = np.log(2 / np.reshape(alpha, (-1, 1)))
     for at, capitals in enumerate(log_capitals(values, pool=pool)):
-        below, above = capitals >= np.log(2 / alpha)
+        below, above = capitals >= enough
         for side, rejected in enumerate((below, above[:, ::-1])):
             count = np.logical_and.accumulate(rejected, axis=1).sum(axis=1)
             edge = MEANS[np.maximum(count - 1, 0)]
             bounds[side, at] = 1 - edge if side else edge
     return np.maximum.accumulate(bounds[0]), np.minimum.accumulate(bounds[1])
+
+
+def holm_levels(
+    values: np.ndarray, alpha: float, pairs: int, pool: int | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the level of each comparison by Holm's procedure, and when it rejects a mean of 1/2.
+
+    The smallest 2 / K so far is a p-value after every record at once, so Holm's procedure may be
+    applied after each: what it has rejected stays so, and raises the level of the others.
+
+    Args:
+        values: as of :func:`log_capitals`, (T, P).
+        alpha: family-wise error.
+        pairs: number of comparisons in the family, of which P are here.
+        pool: as of :func:`log_capitals`.
+
+    Returns:
+        Levels (P,), and indices of records (P,); T where nothing is rejected.
+    """
+    capitals = [one.max(axis=(0, 2)) for one in log_capitals(values, np.array([0.5]), pool)]
+    p_values = 2 * np.exp(-np.fmax.accumulate(capitals, axis=0))
+    count = values.shape[1]
+    levels, rejected_at = np.full(count, alpha / pairs), np.full(count, len(values))
+    waiting = list(range(count))
+    for at, of_record in enumerate(p_values):
+        while waiting:
+            first = min(waiting, key=lambda pair: np.nan_to_num(of_record[pair], nan=np.inf))
+            if not of_record[first] <= levels[first]:
+                break
+            rejected_at[first] = at
+            waiting.remove(first)
+            levels[waiting] = alpha / max(1, pairs - count + len(waiting))
+    return levels, rejected_at
 
 
 def decide(
@@ -88,12 +122,15 @@ def decide(
     margin: float = 0,
     pool: int | None = None,
 ) -> Decisions:
-    """Say when each comparison is decided, with a family-wise error of α (Bonferroni over pairs).
+    """Say when each comparison is decided, with a family-wise error of α for either decision.
+
+    That methods differ is decided by Holm's procedure, that they are equal at α / pairs each.
 
     Args:
         differences: by record in the order of sampling, (T, P); NaN: it does not count for a pair.
         clip: differences are cut off there, and the mean is of these; choose it before looking.
-        alpha: that any verdict is false, at any number of records.
+        alpha: probability that any difference is false, and that any equality is, at any number
+            of records.
         pairs: number of comparisons from which these were chosen; None: all are here.
         margin: a pair is equal if its confidence sequence lies within ±margin; 0: never.
         pool: as in :func:`log_capitals`.
@@ -111,12 +148,28 @@ def decide(
     missing = np.isnan(differences)
     order = np.argsort(missing, axis=0, kind="stable")  # the missing ones to the end
     values = np.clip(np.take_along_axis(differences, order, axis=0) / clip, -1, 1) / 2 + 0.5
-    each = alpha / (differences.shape[1] if pairs is None else pairs)
-    low, high = (clip * (2 * one - 1) for one in confidence_sequence(values, each, pool))
-    reached = [low >= 0, high <= 0, (low >= -margin) & (high <= margin)]
+    family = differences.shape[1] if pairs is None else pairs
+    levels, rejected_at = holm_levels(values, alpha, family, pool)
+    low, high = _mean_differences(values, clip, levels, pool)
+    records = np.arange(len(values))[:, None]
+    differs = records >= rejected_at
+    equal = np.zeros_like(differs)
+    if margin:
+        lowest, highest = _mean_differences(values, clip, alpha / family, pool)
+        equal = ~differs & (lowest >= -margin) & (highest <= margin)
+        low, high = np.where(equal, lowest, low), np.where(equal, highest, high)
+    reached = [differs & (low >= 0), differs & (high <= 0), equal]
     verdicts = np.select(reached, ["higher", "lower", "equal"], "open")
     available = (~missing).sum(axis=0)
-    decided = (verdicts != "open") & (np.arange(len(values))[:, None] < available)
+    decided = (verdicts != "open") & (records < available)
     at = np.where(decided.any(axis=0), decided.argmax(axis=0), np.maximum(available - 1, 0))
     stopped = (one[at, np.arange(len(at))] for one in (verdicts, low, high))
     return Decisions(np.minimum(at + 1, available), available, *stopped)
+
+
+def _mean_differences(
+    values: np.ndarray, clip: float, alpha: float | np.ndarray, pool: int | None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the confidence sequence of the mean difference whose values these are, (T, P) each."""
+    low, high = confidence_sequence(values, alpha, pool)
+    return clip * (2 * low - 1), clip * (2 * high - 1)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from statsmodels.stats.multitest import multipletests
 
 from pisoft.errors import BenchmarkError
-from sequential import MEANS, confidence_sequence, decide, log_capitals
+from sequential import MEANS, confidence_sequence, decide, holm_levels, log_capitals
 
 RUNS, RECORDS = 300, 150
 
@@ -100,14 +101,39 @@ def test_a_comparison_stops_where_it_is_decided() -> None:
     assert got.records[0] == got.records[1] == got.records[2] < 60
     assert got.available.tolist() == [400, 400, 200, 400, 3, 0]
     assert got.records[4:].tolist() == [3, 0]
-    assert (got.low[0], got.high[0]) == (-got.high[1], -got.low[1])
-    assert got.low[0] >= 0
+    assert got.low[0] >= 0 >= got.high[1]
     assert got.low[3] >= -0.2
     assert got.high[3] <= 0.2
     # One record fewer decides nothing, and neither does a stricter family.
     before = decide(columns[0][: got.records[0] - 1, None], clip=1, pairs=6)
     assert before.verdict == ["open"]
     assert decide(columns[0][:, None], clip=1, pairs=600).records > got.records[0]
+
+
+def test_differences_are_those_of_holms_procedure_after_every_record() -> None:
+    rng = np.random.default_rng(4)
+    differences = rng.normal([0.3, 0.12, 0.1, 0.1, -0.2, 0, 0.02], 0.3, (300, 7))
+    got = decide(differences, clip=1, alpha=0.1)
+    values = differences.clip(-1, 1) / 2 + 0.5
+    capitals = [one[:, :, 0].max(axis=0) for one in log_capitals(values, np.array([0.5]))]
+    p_values = np.minimum(1, 2 * np.exp(-np.maximum.accumulate(capitals)))
+    rejected = np.array([multipletests(one, alpha=0.1, method="holm")[0] for one in p_values])
+    first = np.where(rejected.any(axis=0), rejected.argmax(axis=0) + 1, 300)
+    assert got.records.tolist() == first.tolist()
+    assert ((got.verdict != "open") == rejected[-1]).all()
+    assert len(set(first)) > 4
+    alone = decide(differences[:, 3:4], clip=1, alpha=0.1, pairs=7)
+    assert alone.records[0] > got.records[3]  # which later decisions made easier
+
+
+def test_the_last_true_difference_leaves_all_of_alpha_to_the_others() -> None:
+    clear = np.full((RECORDS, 2), 0.95)
+    null = differences_of("exchangeable")[:, :, 0].clip(-1, 1) / 2 + 0.5
+    last = [holm_levels(np.c_[clear, one], 0.2, 3)[1][2] for one in null.T]
+    alone = [holm_levels(one[:, None], 0.2, 1)[1][0] for one in null.T]
+    wrong = np.array(last) < RECORDS
+    assert 0 < wrong.mean() <= 0.2
+    assert wrong.tolist() == (np.array(alone) < RECORDS).tolist()
 
 
 def test_differences_are_clipped() -> None:
