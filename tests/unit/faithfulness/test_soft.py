@@ -10,6 +10,7 @@ from helpers.evaluations import distances, evaluated, masks_of
 from helpers.quick_cases import each_value_quick
 from helpers.random_models import SHAPES, VOCABULARY, twins
 from pisoft.config.evaluation import EvaluationSettings
+from pisoft.faithfulness import soft
 from pisoft.faithfulness.calibration import clip_scores
 from pisoft.faithfulness.cell import evaluations_of_sample
 from pisoft.faithfulness.masks import ORIGINAL
@@ -315,6 +316,17 @@ def test_forwards_and_tokens_are_counted():
     assert read[0] == 1  # the prefix, three tokens
     assert perturber.forwards == sum(read[1:]) == 7  # two masks are equal; the clean input counts
     assert perturber.tokens == 7 * 7
+
+
+def test_both_metrics_share_the_draw_of_a_mask(monkeypatch):
+    model, _ = twins("llama-gqa")
+    drawn, kept_tokens = [], soft.kept_tokens
+    monkeypatch.setattr(
+        soft, "kept_tokens", lambda *given: drawn.append(given[2:]) or kept_tokens(*given)
+    )
+    (step,) = steps_of([(TARGET, attribution(raw_scores()))], model)
+    measure_draws(Perturber(model, 1000), [step], dict.fromkeys(METRICS, range(2)))
+    assert sorted(drawn) == [(row, draw) for row in range(1 + len(step.grid)) for draw in range(2)]
 
 
 @pytest.mark.parametrize("gated", [False, True])
