@@ -7,11 +7,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
+import pandas as pd
+
 from documents import render
 from paper_findings import paper_findings
 from pisoft.config.reference import markdown_table
 from pisoft.pages.findings import Numbers, answer
-from pisoft.statistics.metrics import AUC_METRICS, AVERAGE, CONTROL, METRICS
+from pisoft.statistics.metrics import AUC_METRICS, AVERAGE, CONTROL, LEVEL, METRICS
 from pisoft.statistics.published_settings import SETTINGS, as_text
 from pisoft.statistics.results import select
 from pisoft.tables import notes
@@ -99,7 +101,8 @@ def real_numbers_page(
     """Return the page of the docs on a run of one model, as Markdown.
 
     `figure` is a path from the page; `changes` says why verdicts differ from those on the page
-    before; of a `larger` run the page has the answers, and how orders depend on them.
+    before; of a `larger` run the page has the answers, how orders depend on them, and how its
+    other methods compare with those of this run.
     """
     numbers = summary.numbers
     names = {*summary.models, *summary.datasets, *summary.methods}
@@ -127,6 +130,7 @@ def real_numbers_page(
         larger=larger,
         answers_of_larger=_answers(larger.numbers) if larger else "",
         by_answer_of_larger=_by_answer(larger.by_answer) if larger else "",
+        others_of_larger=_against_methods_of(summary, larger) if larger else "",
         rankings=dict(_rankings(numbers, summary.protocols)),
         figure=figure,
     )
@@ -138,6 +142,28 @@ def _answers(numbers: Numbers) -> str:
     (block,) = blocks(results, {"": {}}, each("dataset", results.datasets), ANSWERS)
     headings = ("Dataset", *(column.label for column in ANSWERS))
     return markdown_table(headings, markdown_rows(block))
+
+
+def _against_methods_of(summary: Summary, larger: Summary) -> str:
+    """Return of how many methods of a run each other method of a larger run is better, or worse."""
+    pairs = larger.numbers.rows["comparisons"]
+    pairs = select(pairs, dataset=AVERAGE, metric=AUC_METRICS)
+    turned = pairs.rename(columns={"method": "other", "other": "method"})
+    pairs = pd.concat([pairs, turned.assign(value=-pairs["value"])])
+    pairs = pairs[pairs["other"].isin({*summary.methods} - {CONTROL})]
+    cells = [(protocol, metric) for protocol in larger.protocols for metric in AUC_METRICS]
+    lines = []
+    for name, label in larger.methods.items():
+        if name in summary.methods:
+            continue
+        counts = []
+        for protocol, metric in cells:
+            one = select(pairs, method=name, protocol=protocol, metric=metric)
+            values = one.loc[one["p_adjusted"] < LEVEL, "value"]
+            counts.append(f"{(values > 0).sum()}, {(values < 0).sum()}")
+        lines.append((label, *counts))
+    heads = [f"{METRICS[metric].label}, {protocol}" for protocol, metric in cells]
+    return markdown_table(("method", *heads), lines) if lines else ""
 
 
 def _rankings(numbers: Numbers, protocols: Iterable[str]) -> Iterator[tuple[str, str]]:

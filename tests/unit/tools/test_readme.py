@@ -21,6 +21,7 @@ from pisoft.config.loading import load_run
 from pisoft.config.validation import read_yaml
 from pisoft.errors import BenchmarkError
 from pisoft.pages.findings import Numbers
+from pisoft.statistics.metrics import AUC_METRICS
 from real_numbers import CHANGES, LEADING, real_numbers_page, result_text
 from summary import KEPT, keep, kept, results_of
 
@@ -118,6 +119,33 @@ def test_readme_and_page_are_what_the_kept_summary_gives(root: Path, tmp_path: P
         assert accuracy.startswith("–" if math.isnan(share) else f"{share:.2f}&nbsp;<sub>[")
     for run in (README_RUN, PAGE_RUN):
         assert 0 < (root / FIGURES / f"{run}.svg").stat().st_size < LARGEST_FIGURE
+
+
+def test_the_page_counts_the_methods_that_those_of_the_larger_run_are_better_than(
+    root: Path,
+) -> None:
+    summary, larger = (kept(root / BOARD / f"{run}.json") for run in (PAGE_RUN, README_RUN))
+    page = real_numbers_page(summary, "figure.svg", larger=larger)
+    _, _, *rows = rows_of(page.split("## Methods that this run is without")[1].split("\n## ")[0])
+    assert [row[0] for row in rows] == [
+        label for name, label in larger.methods.items() if name not in summary.methods
+    ]
+    for label, *cells in rows:
+        counts = []
+        for protocol in larger.protocols:
+            for metric in AUC_METRICS:
+                better = worse = 0
+                for pair in larger.numbers.rows["comparisons"].itertuples():
+                    names = [larger.methods[pair.method], larger.methods[pair.other]]
+                    earlier = {pair.method, pair.other} & {*summary.methods} - {"random"}
+                    if (pair.protocol, pair.metric) != (protocol, metric) or label not in names:
+                        continue
+                    if earlier and pair.p_adjusted < 0.05:
+                        higher = (pair.value > 0) == (label == names[0])
+                        better, worse = better + higher, worse + (not higher)
+                counts.append(f"{better}, {worse}")
+        assert cells == counts
+    assert "is without" not in real_numbers_page(summary, "figure.svg", larger=summary)
 
 
 def unlike_the_paper(page: str) -> list[list[str]]:
