@@ -110,12 +110,20 @@ def test_rows_are_those_of_a_cpu_and_an_error_of_memory_halves_the_budget(
     assert caplog.messages == ([] if "random" in name else lowered)
 
 
-def test_more_draws_wait_no_more_often_for_the_gpu(models):
+@pytest.mark.parametrize(
+    "stage",
+    [
+        lambda *on, number: stages.softly_evaluated("fixed", "zero", "iid", *on, draws=number),
+        lambda *on, number: stages.ranked("zero", *on, steps=number),
+    ],
+    ids=["draws", "steps of a ranking"],
+)
+def test_more_inputs_of_a_batch_wait_no_more_often_for_the_gpu(stage, models):
     _, model = models
     waits = []
-    for draws in (1, 4):
+    for number in (1, 4):
         with FakeGpu() as gpu:
-            stages.softly_evaluated("fixed", "zero", "iid", model, BLOCK, 4 * BUDGET, draws=draws)
+            stage(model, BLOCK, 4 * BUDGET, number=number)
         waits.append(gpu.waits)
     assert 0 < waits[1] <= waits[0]
 

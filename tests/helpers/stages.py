@@ -73,8 +73,9 @@ def softly_evaluated(protocol, operator, sampler, model, block, budget, draws=2)
     return [row for step in steps for row in step.rows()]
 
 
-def ranked(operator, model, block, budget):
-    evaluator = RankingEvaluator(model, RankingSettings(operator=operator), "content", 1, budget)
+def ranked(operator, model, block, budget, steps=10):
+    settings = RankingSettings(operator=operator, steps=steps)
+    evaluator = RankingEvaluator(model, settings, "content", 1, budget)
     return evaluator.evaluate_block([(*pair, [scores(pair[0])]) for pair in block])
 
 

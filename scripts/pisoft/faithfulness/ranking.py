@@ -34,7 +34,6 @@ from pisoft.config.evaluation import RankingSettings
 from pisoft.faithfulness.answer_deletion import MAS, PLAIN, RISE, GeneratedAnswer, areas, mass_left
 from pisoft.faithfulness.counterfactuals import Replace
 from pisoft.models.batching import fitted_batches, warn_too_long
-from pisoft.models.generation import preferred_label
 from pisoft.models.model import LanguageModel
 from pisoft.seeds import keyed_generator
 from pisoft.store.parquet import (
@@ -209,8 +208,13 @@ class RankingEvaluator:
             outcomes: dict[Key, Outcome] = {item.key: TOO_LONG_FOR_MEMORY for item in batch}
             if fitting:
                 logits = next_token_logits(self.model, fitting, read_prefix())
-                for perturbed, of_input in zip(fitting, logits, strict=True):
-                    outcomes[perturbed.key] = _outcome(perturbed.sample, of_input)
+                numbers = [
+                    _answer_numbers(perturbed.sample, of_input)
+                    for perturbed, of_input in zip(fitting, logits, strict=True)
+                ]
+                read = torch.cat(numbers).cpu().split([len(one) for one in numbers])  # waits once
+                for perturbed, one in zip(fitting, read, strict=True):
+                    outcomes[perturbed.key] = _outcome(perturbed.sample, one)
             return outcomes
 
         def give_up(perturbed: PerturbedInput) -> dict[Key, Outcome]:
@@ -365,21 +369,32 @@ def _value(curve: str, count: int, flips: Sequence[Outcome]) -> float:
     return next((n / count for n, flip in zip(replaced, flips, strict=True) if flip), 1.0)
 
 
-def _outcome(sample: RankedSample, logits: torch.Tensor) -> Outcome:
-    """Return what logits (A, V) do to the answer: whether it flips, or how probable it is."""
+def _answer_numbers(sample: RankedSample, logits: torch.Tensor) -> torch.Tensor:
+    """Return what of logits (A, V) decides on the answer, on their device, float64.
+
+    The label words' logits; or the largest one's index, and whether all are finite; or the
+    log-probability of a generated answer.
+    """
     if isinstance(sample.answer, GeneratedAnswer):
         targets = torch.tensor(sample.answer.targets, device=logits.device)
         of_tokens = logits[: len(targets)].double().log_softmax(dim=-1)
-        total = float(of_tokens.gather(1, targets[:, None]).sum())
-        return total if np.isfinite(total) else NONFINITE_LOGITS
-    logits = logits[0]
+        return of_tokens.gather(1, targets[:, None]).sum()[None]
+    first = logits[0]
     if isinstance(sample.answer, int):
-        finite = bool(logits.isfinite().all())
-        return int(logits.argmax()) != sample.answer if finite else NONFINITE_LOGITS
-    if not bool(logits[sample.prompt["label_token_ids"]].isfinite().all()):
+        return torch.stack([first.argmax(), first.isfinite().all()]).double()
+    return first[sample.prompt["label_token_ids"]].double()
+
+
+def _outcome(sample: RankedSample, numbers: torch.Tensor) -> Outcome:
+    """Return whether the answer flips, or how probable it is, by its numbers."""
+    if isinstance(sample.answer, int):
+        largest, finite = numbers.tolist()
+        return largest != sample.answer if finite else NONFINITE_LOGITS
+    if not numbers.isfinite().all():
         return NONFINITE_LOGITS
-    word = sample.prompt["label_words"][preferred_label(sample.prompt, logits)]
-    return word != sample.answer
+    if isinstance(sample.answer, GeneratedAnswer):
+        return float(numbers)
+    return sample.prompt["label_words"][int(numbers.argmax())] != sample.answer
 
 
 def _key(sample: RankedSample, perturbation: Perturbation, kept: np.ndarray) -> Key:

@@ -81,7 +81,7 @@ def _classified(prompt: Row, logits: torch.Tensor) -> Row:
     if not bool(logits.isfinite().all()):
         return empty_row(prompt, NONFINITE_LOGITS)
     candidates = prompt["label_token_ids"]
-    choice = preferred_label(prompt, logits)
+    choice = int(logits[candidates].argmax())
     greedy = int(logits.argmax())
     word = prompt["label_words"][choice]
     words = zip(prompt["label_words"], candidates, strict=True)
@@ -100,11 +100,6 @@ def _classified(prompt: Row, logits: torch.Tensor) -> Row:
         "greedy_token_id": greedy,
         "greedy_is_label": greedy in candidates,
     }
-
-
-def preferred_label(prompt: Row, logits: torch.Tensor) -> int:
-    """Return which of a prompt's `label_token_ids` has the largest next-token logit (V,)."""
-    return int(logits[prompt["label_token_ids"]].argmax())
 
 
 def continue_greedily(
