@@ -27,13 +27,13 @@ def main(arguments: argparse.Namespace) -> None:
     plan = plan_run(config, results)
     print(f"Run '{config.run_file.run}', {', '.join(map(str, files))}\n")
     print(plan_text(plan, rate))
-    evaluation = config.run_file.evaluation
-    if evaluation.pi_per_step is not None:
-        from pisoft.statistics.pi_per_step import advice  # pandas, which other runs save
+    evaluation, stored = config.run_file.evaluation, results / "data/soft"
+    if evaluation.pi_per_step is not None or stored.is_dir():
+        from pisoft.statistics.pi_per_step import advice  # pandas, which other plans save
 
         on_gpu = any(model.resources.gpu for model in config.models.values())
         costs = costs_by_pi(config, results, rate or (GPU_SPEED if on_gpu else CPU_SPEED))
-        print(fill(advice(results / "data/soft", evaluation, costs), 80, subsequent_indent="  "))
+        print(fill(advice(stored, evaluation, costs), 80, subsequent_indent="  "))
 
 
 def parser() -> argparse.ArgumentParser:

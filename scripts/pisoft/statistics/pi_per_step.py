@@ -21,6 +21,7 @@ from pisoft.statistics.soft import METRICS, metric_of
 from pisoft.statistics.soft_files import read_soft
 
 FEWEST_RECORDS = 3  # of an evaluation that counts
+MOST_FILES = 50  # that are read for the advice, evenly chosen
 
 
 def variances(curves: np.ndarray, sample: np.ndarray, grid: np.ndarray) -> np.ndarray:
@@ -98,17 +99,27 @@ def best_number(
 
 
 def advice(folder: Path, settings: EvaluationSettings, costs: np.ndarray) -> str:
-    """Return in words which `pi_per_step` suits a run best, from the `soft` files in a folder."""
-    chosen, asked = settings.pi_per_step, len(settings.pi_grid)
-    number, widths, files = best_number(sorted(folder.rglob("*.parquet")), settings, costs)
-    if not number or chosen is None:
+    """Return in words which `pi_per_step` suits a run best, from the `soft` files in a folder.
+
+    Nothing is said of a run that measures every π, as long as it has no such files.
+    """
+    chosen, size = settings.pi_per_step, len(settings.pi_grid)
+    paths = sorted(folder.rglob("*.parquet"))
+    number, widths, files = best_number(paths[:: 1 + len(paths) // MOST_FILES], settings, costs)
+    if not number and chosen is None:
+        return ""
+    if not number:
         return (
             "pi_per_step: evaluate a few records, best at all π (preset: efficient, max_samples: "
             "20), and the plan will say which number suits them best."
         )
-    ratios = widths[number - 1] / widths
+    others = {str(chosen): chosen or 0, f"all {size}": size}
+    compared = ", ".join(
+        f"{widths[number - 1] / widths[other - 1]:.2f} × those of {name}"
+        for name, other in others.items()
+        if other
+    )
     return (
         f"pi_per_step: {number} gives the narrowest intervals at equal cost, attribution included: "
-        f"{ratios[chosen - 1]:.2f} × those of {chosen}, {ratios[asked - 1]:.2f} × those of all "
-        f"{asked} (from {files} stored evaluations)."
+        f"{compared} (from {files} stored evaluations)."
     )

@@ -87,5 +87,8 @@ def test_stored_evaluations_say_which_number_is_best(tmp_path, draws):
     assert "pi_per_step: 3 gives the narrowest intervals at equal cost" in text
     assert f"{widths[2] / widths[1]:.2f} × those of 2, 1.00 × those of all 3 (from 1 stored" in text
     assert best_number([path], settings, cheap)[0] == 1
+    whole = settings.model_copy(update={"pi_per_step": None})
+    assert "included: 1.00 × those of all 3 (from 1 stored" in advice(tmp_path, whole, dear)
+    assert advice(tmp_path / "empty", whole, dear) == ""
     other = EvaluationSettings(preset="sparse", pi_grid=[0.1, 0.9])
     assert best_number([path], other, dear[:2])[0] == 0
