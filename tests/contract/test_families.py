@@ -10,9 +10,11 @@ from families_table import BATCHING, METHODS, NO, PAGE, PROMPT, batching_note, p
 from helpers.families import FAMILIES, network
 from pisoft.attribution import load_method
 from pisoft.errors import BenchmarkError
+from pisoft.models import attention
 from pisoft.models.attention import ATTENTION_NAME
 from pisoft.models.generation import continue_greedily
 from pisoft.models.model import LanguageModel
+from pisoft.models.precision import close
 
 # A cap, sinks, a hybrid, another form of layers, no interface, no attention.
 DIFFERENT = ("Llama 2, 3", "Gemma 2", "gpt-oss", "LFM 2", "OPT", "Falcon", "Mamba")
@@ -54,8 +56,9 @@ def test_only_rounding_lets_the_size_of_a_batch_move_distances():
 @pytest.mark.slow
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 @pytest.mark.parametrize("family", FAMILIES)
-def test_a_family_is_loaded_or_refused_whatever_the_type(family, dtype):
-    """Also with the kernels that transformers chooses."""
+@torch.no_grad()
+def test_a_family_is_loaded_or_refused_whatever_the_type_and_the_kernel(family, dtype, monkeypatch):
+    """Also with the kernels that transformers chooses, and behind a prefix without a mask."""
     row = row_of(family)
     try:
         found = LanguageModel(network(family, ATTENTION_NAME, dtype, experts=None), family)
@@ -68,6 +71,14 @@ def test_a_family_is_loaded_or_refused_whatever_the_type(family, dtype):
                 found.require(capability, who)
         else:
             found.require(capability, who)
+    if dtype == torch.float32:
+        embeddings = found.embed(torch.tensor([PROMPT]))
+        count = found.shareable(5, len(PROMPT))
+        whole = found.hidden_states(embeddings)
+        monkeypatch.setattr(attention, "FUSED", ("cpu",))
+        prefix = found.read_prefix(embeddings[:, :count])
+        rest = found.hidden_states(embeddings[:, count:].repeat(2, 1, 1), prefix=prefix)
+        assert close(rest, whole[:, count:].expand_as(rest), tolerance=1e-5)
 
 
 @pytest.mark.parametrize(
