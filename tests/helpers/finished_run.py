@@ -155,7 +155,7 @@ def write_run(
                 scored = [
                     (record, step, _raw(model, method, record, step))
                     for record in records
-                    for step in _steps(record)
+                    for step in steps_of(record)
                 ]
                 for record, step, raw in scored:
                     if raw is not None:
@@ -218,7 +218,8 @@ def _write(run: Run, folder: Path, kind: str, place: str, rows: Any) -> None:
     run.files[kind].append(path)
 
 
-def _steps(record: Record) -> list[int]:
+def steps_of(record: Record) -> list[int]:
+    """Return the explained steps of a sample."""
     steps = [step for step in STEPS if step < len(record.output)]
     return steps or [0]  # a failed sample also has one row
 
@@ -262,7 +263,7 @@ def _words(record: Record) -> list[str]:
 
 
 def _generation(record: Record) -> dict[str, Any]:
-    steps = _steps(record) if record.output else []
+    steps = steps_of(record) if record.output else []
     answer = explained_rows.answer(
         record.name, record.label, record.predicted, steps, record.status
     )
