@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from helpers.result_rows import frame, result_row, statistics_row
+from helpers.result_rows import frame, result_row
 from paper_findings import FAILS, HOLDS, NOT_RUN, OPEN, paper_findings
 from pisoft.config.jobs.displays import LabelSettings
 from pisoft.pages.findings import (
@@ -39,13 +39,13 @@ CLAIMS = (
 
 
 def numbers_of(
-    p_value: float,
-    order: list[str],
-    untested: Collection[str],
+    p_value: float = APART,
+    order: Collection[str] = tuple(METHODS),
+    untested: Collection[str] = (),
     *,
     permuted: bool = True,
     **changes: float,
-):
+) -> Numbers:
     """Return the results of methods whose values fall from the first to the last.
 
     Args:
@@ -53,30 +53,34 @@ def numbers_of(
         order: methods, the best first; the original metrics prefer the last, which keeps most.
         untested: methods without a p-value.
         permuted: whether the permutation baseline was run.
-        changes: `rho` with dense scores of the original metrics, the advantage over the `lower`
-            half and the `slope` of both metrics, the `gain` over permuted scores.
+        changes: `rho_ns` and `rho_nc` with dense scores of the original metrics, the advantage over
+            the `lower` half and the `slope` of both metrics, the `gain` over permuted scores.
     """
-    values = {name: 0.9 - place / 10 for place, name in enumerate(order)}
-    rising = {name: 1 - value for name, value in values.items()}
-    metrics = {NS: values, NC: values, "soft_ns": rising, "soft_nc": rising}
-    metrics["expected_retained"] = rising if changes.get("kept", 1) > 0 else values
-    statistics, comparisons = [], []
-    for protocol, (metric, of_methods) in itertools.product(("dynamic", "fixed"), metrics.items()):
-        for place, method in enumerate(order):
-            value = of_methods[method]
-            tested = place > 0 and not {method, order[0]} & set(untested)
-            tests = {"rank": place + 1, "best": order[0], "p_adjusted": p_value if tested else None}
-            ends = {"low": value - 0.1, "high": value + 0.1}
-            row = statistics_row(metric, "average", method, value, **ends, **tests)
-            statistics.append({**row, "protocol": protocol})
-        for pair in itertools.combinations(order, 2):
-            keys = {"metric": metric, "dataset": "average", "method": pair[0], "other": pair[1]}
-            difference, tested = values[pair[0]] - values[pair[1]], not {*pair} & set(untested)
-            p_adjusted = p_value if tested else None
-            row = result_row("comparisons", difference, **keys, p_adjusted=p_adjusted)
-            comparisons.append({**row, "protocol": protocol})
+    falling = {name: 0.9 - place / 10 for place, name in enumerate(order)}
+    rising = {name: 1 - value for name, value in falling.items()}
+    metrics = {NS: falling, NC: falling}
+    metrics |= dict.fromkeys(("soft_ns", "soft_nc", "expected_retained"), rising)
+
+    def p_of(*pair: str) -> float | None:
+        return None if {*pair} & {*untested} else p_value
+
+    best, statistics, comparisons = next(iter(order)), [], []
+    for protocol, (metric, values) in itertools.product(("dynamic", "fixed"), metrics.items()):
+        of: dict[str, Any] = {"protocol": protocol, "metric": metric, "dataset": "average"}
+        for rank, method in enumerate(order, 1):
+            value = values[method]
+            of_method = {"method": method, "rank": rank, "best": best, **of}
+            of_method |= {"low": value - 0.1, "high": value + 0.1}
+            of_method["p_adjusted"] = None if method == best else p_of(method, best)
+            statistics.append(result_row("statistics", value, **of_method))
+        for one, other in itertools.combinations(order, 2):
+            of_pair = {"method": one, "other": other, "p_adjusted": p_of(one, other), **of}
+            difference = falling[one] - falling[other]
+            comparisons.append(result_row("comparisons", difference, **of_pair))
     average = {"dataset": "average", "p_adjusted": p_value}
-    dense = {NS: -0.2, NC: -0.2, "soft_ns": 0.8, "soft_nc": changes.get("rho", 0.7)}
+    of_saliency = {**average, "method": "saliency"}
+    dense = {NS: -0.2, NC: -0.2}
+    dense |= {"soft_ns": changes.get("rho_ns", 0.8), "soft_nc": changes.get("rho_nc", 0.7)}
     density = [
         {**result_row("statistics", rho, metric=metric, **average),
          "other": "mean_score", "part": "all", "low": rho - 0.1, "high": rho + 0.1}
@@ -85,14 +89,17 @@ def numbers_of(
     parts = {"lower": changes.get("lower", -0.1), "upper": 0.1}
     parts["upper_minus_lower"] = changes.get("slope", 0.2)
     advantage = [
-        result_row("statistics", value, metric=metric, method="saliency", part=part, **average)
+        result_row("statistics", value, metric=metric, part=part, **of_saliency)
         for metric in ("pi_soft_ns", "pi_soft_nc")
         for part, value in parts.items()
     ]
-    gains = {NS: 0.1, NC: changes.get("gain", 0.1)}
     baseline = [
-        result_row("statistics", gain, metric=metric, method="saliency", part="gain", **average)
-        for metric, gain in gains.items()
+        result_row("statistics", gain, metric=metric, part="gain", **of_saliency)
+        for metric, gain in ((NS, 0.1), (NC, changes.get("gain", 0.1)))
+    ]
+    ranks = [
+        result_row("ranks", 0.9, metric=NS, method=method, part="without", rank=1.0, **average)
+        for method in order
     ]
     rows = {
         "statistics": statistics,
@@ -100,10 +107,7 @@ def numbers_of(
         "density_correlations": density,
         "advantage": advantage,
         "permutation_baseline": baseline if permuted else [],
-        "ranks": [
-            result_row("ranks", 0.9, metric=NS, method=method, part="without", rank=1.0, **average)
-            for method in order
-        ],
+        "ranks": ranks,
     }
     labels = LabelSettings(
         models={"llama": "Llama"}, datasets={}, methods=METHODS | {ALL_LAYERS: "Grad"}
@@ -111,15 +115,9 @@ def numbers_of(
     return Numbers({question: frame(given) for question, given in rows.items()}, labels)
 
 
-def verdicts(
-    p_value: float = APART,
-    order: list[str] | None = None,
-    untested: Collection[str] = (),
-    **changes: Any,
-):
+def verdicts(*given: Any, **changes: Any) -> dict[str, str]:
     """Return the verdict of each claim; see :func:`numbers_of`."""
-    numbers = numbers_of(p_value, order or list(METHODS), untested, **changes)
-    findings = list(paper_findings(numbers, ["dynamic", "fixed"]))
+    findings = list(paper_findings(numbers_of(*given, **changes), ["dynamic", "fixed"]))
     assert all(one.claim.endswith(".") and one.why.endswith(".") for one in findings)
     return dict(zip(CLAIMS, (one.verdict for one in findings), strict=True))
 
@@ -135,38 +133,52 @@ def test_without_significant_differences_all_is_inconclusive() -> None:
     assert set(verdicts(NOT_APART).values()) == {OPEN}
 
 
-@pytest.mark.parametrize("p_value", [APART, NOT_APART])
-def test_another_best_method_contradicts_only_if_it_is_significantly_better(p_value: float) -> None:
-    judged = verdicts(p_value, order=["saliency", "grad_ellm_selected", *list(METHODS)[2:]])
-    assert judged["highest"] == (FAILS if p_value == APART else OPEN)
+def led_by(*names: str) -> list[str]:
+    """Return all methods, some of them in front."""
+    return [*names, *(name for name in METHODS if name not in names)]
 
 
-GRADIENTS = ["deeplift", "input_x_gradient", "saliency"]
-REST = [name for name in METHODS if name not in GRADIENTS]
+GRADIENTS = ("deeplift", "input_x_gradient", "saliency")
+REST = led_by(*GRADIENTS)[3:]
+THIRD = led_by(*GRADIENTS[:2], REST[0], GRADIENTS[2])
 
 
 @pytest.mark.parametrize(
-    ("order", "p_value", "verdict"),
+    ("claim", "verdict", "given"),
     [
-        ([*GRADIENTS, *REST], APART, HOLDS),
-        ([*GRADIENTS, *REST], NOT_APART, OPEN),
-        ([*GRADIENTS[1:], *REST], APART, OPEN),  # one of the three was not run
-        ([*GRADIENTS[:2], REST[0], GRADIENTS[2], *REST[1:]], APART, FAILS),
-        ([*GRADIENTS[:2], REST[0], GRADIENTS[2], *REST[1:]], NOT_APART, OPEN),
-        (REST, APART, NOT_RUN),
+        ("highest", FAILS, {"order": led_by("saliency")}),
+        ("highest", OPEN, {"order": led_by("saliency"), "p_value": NOT_APART}),
+        ("highest", OPEN, {"order": led_by("saliency"), "untested": ["saliency"]}),
+        ("highest", OPEN, {"untested": ["saliency"]}),
+        ("dominant", OPEN, {"untested": ["saliency"]}),
+        # Grad-ELLM over all layers is not what the paper judges.
+        ("highest", NOT_RUN, {"order": [ALL_LAYERS, *list(METHODS)[1:]]}),
+        ("highest", NOT_RUN, {"order": ["saliency", ALL_LAYERS]}),
+        # All three gradient methods are best, and every other method is worse.
+        ("gradients", HOLDS, {"order": led_by(*GRADIENTS)}),
+        ("gradients", OPEN, {"order": led_by(*GRADIENTS), "p_value": NOT_APART}),
+        ("gradients", OPEN, {"order": [*GRADIENTS[1:], *REST]}),  # one of the three was not run
+        ("gradients", FAILS, {"order": THIRD}),
+        ("gradients", OPEN, {"order": THIRD, "p_value": NOT_APART}),
+        ("gradients", NOT_RUN, {"order": REST}),
+        ("attention", OPEN, {"order": led_by("attention")}),  # no method is above it
+        ("late", FAILS, {"lower": 0.1}),
+        ("late", FAILS, {"slope": -0.2}),
+        ("original", OPEN, {"rho_nc": -0.7}),  # the two metrics disagree
+        ("original", FAILS, {"rho_ns": -0.8, "rho_nc": -0.7}),
+        # Dense scores need the permutation baseline of both metrics.
+        ("dense", OPEN, {"gain": -0.1}),
+        ("dense", NOT_RUN, {"permuted": False}),
     ],
 )
-def test_gradients_are_the_three_best_if_every_other_method_is_worse(order, p_value, verdict):
-    assert verdicts(p_value, order)["gradients"] == verdict
+def test_the_verdict_on_a_claim_follows_from_the_tests(
+    claim: str, verdict: str, given: dict[str, Any]
+) -> None:
+    assert verdicts(**given)[claim] == verdict
 
 
-def test_grad_ellm_over_all_layers_is_not_what_the_paper_judges():
-    for order in ([ALL_LAYERS, *list(METHODS)[1:]], ["saliency", ALL_LAYERS]):
-        assert verdicts(order=order)["highest"] == NOT_RUN
-
-
-def test_no_method_dominates_if_another_is_equivalent_to_the_best():
-    numbers = numbers_of(NOT_APART, list(METHODS), ())
+def test_no_method_dominates_if_another_is_equivalent_to_the_best() -> None:
+    numbers = numbers_of(NOT_APART)
     rows = numbers.rows["statistics"]
     rows.loc[rows["method"] == "saliency", ["p_equivalence", "detectable"]] = 0.01, 0.0625
     dominant = list(paper_findings(numbers, ["dynamic"]))[2]
@@ -174,49 +186,13 @@ def test_no_method_dominates_if_another_is_equivalent_to_the_best():
     assert "equivalent to it: Saliency; a difference of 0.062 would be found" in dominant.why
 
 
-def test_no_method_above_attention_leaves_it_open() -> None:
-    judged = verdicts(order=["attention", *(name for name in METHODS if name != "attention")])
-    assert judged["attention"] == OPEN
-
-
-@pytest.mark.parametrize("changes", [{"lower": 0.1}, {"slope": -0.2}])
-def test_an_early_advantage_contradicts_a_late_one(changes):
-    assert verdicts(**changes)["late"] == FAILS
-
-
-def test_a_lower_half_that_is_not_significant_confirms_nothing():
-    numbers = numbers_of(APART, list(METHODS), ())
+def test_a_lower_half_that_is_not_significant_confirms_nothing() -> None:
+    numbers = numbers_of()
     rows = numbers.rows["advantage"]
-    for part, p_value in {"lower": 0.4, "upper_minus_lower": 0.3}.items():
-        rows.loc[rows["part"] == part, "p_adjusted"] = p_value
+    rows.loc[rows["part"] != "upper", "p_adjusted"] = 0.4
     late = list(paper_findings(numbers, ["dynamic"]))[3]
     assert late.verdict == OPEN
     assert "larger over π ≥ 0.5 for 0 and smaller for 0" in late.why
-
-
-def test_original_metrics_that_reward_few_tokens_leave_their_finding_open_or_contradict():
-    assert verdicts(rho=-0.7)["original"] == OPEN, "the two metrics disagree"
-    numbers = numbers_of(APART, list(METHODS), (), rho=-0.7)
-    rows = numbers.rows["density_correlations"]
-    rows.loc[rows["metric"] == "soft_ns", "value"] = -0.8
-    assert next(paper_findings(numbers, ["dynamic"])).verdict == FAILS
-
-
-def test_density_needs_the_permutation_baseline_of_both_metrics():
-    assert verdicts(gain=-0.1)["dense"] == OPEN
-    assert verdicts(permuted=False)["dense"] == NOT_RUN
-
-
-def test_a_finding_that_hinges_on_a_missing_test_is_inconclusive() -> None:
-    judged = verdicts(untested=["saliency"])
-    assert judged["highest"] == judged["dominant"] == OPEN
-    assert (
-        verdicts(
-            order=["saliency", *(name for name in METHODS if name != "saliency")],
-            untested=["saliency"],
-        )["highest"]
-        == OPEN
-    )
 
 
 def test_equal_methods_are_all_best_and_untested_ones_are_not_tied():
@@ -261,18 +237,6 @@ def test_the_answer_names_leader_runner_up_and_test(ns: Order, nc: Order, senten
     assert answer({NS: ns, NC: nc}) == sentence
 
 
-def run_of(*leaders: str, p_value: float = APART) -> Numbers:
-    """Return results of several models, each with another method in front."""
-    each = [numbers_of(p_value, [name, *(n for n in METHODS if n != name)], ()) for name in leaders]
-    rows = {
-        question: pd.concat(
-            [one.rows[question].assign(model=f"model{index}") for index, one in enumerate(each)]
-        )
-        for question in ("statistics", "comparisons")
-    }
-    return Numbers(rows, each[0].labels)
-
-
 @pytest.mark.parametrize(
     ("leaders", "p_value", "sentence"),
     [
@@ -283,19 +247,24 @@ def run_of(*leaders: str, p_value: float = APART) -> Numbers:
 def test_of_several_rankings_the_answer_counts(
     leaders: list[str], p_value: float, sentence: str
 ) -> None:
+    models = {f"model{k}": numbers_of(p_value, led_by(name)) for k, name in enumerate(leaders)}
+    rows = {
+        question: pd.concat([one.rows[question].assign(model=name) for name, one in models.items()])
+        for question in ("statistics", "comparisons")
+    }
     clear = "the lead over every other method is significant in"
     where = f"rankings (by model, routing and metric); {clear}"
-    assert headline(run_of(*leaders, p_value=p_value)) == sentence.format(where)
+    assert headline(Numbers(rows, models["model0"].labels)) == sentence.format(where)
 
 
 @pytest.mark.parametrize(
     ("needed", "end"),
     [
-        ([7], "ranked in this order in the only ranking, with at most 7 samples."),
-        ([None], "ranked in this order in none of 1 ranking."),
-        ([7, 12], "ranked in this order in both rankings, with at most 12 samples."),
-        ([None, 12], "ranked in this order in 1 of 2 rankings, with at most 12 samples."),
-        ([None, None], "ranked in this order in none of 2 rankings."),
+        ([7], "the only ranking, with at most 7 samples."),
+        ([None], "none of 1 ranking."),
+        ([7, 12], "both rankings, with at most 12 samples."),
+        ([None, 12], "1 of 2 rankings, with at most 12 samples."),
+        ([None, None], "none of 2 rankings."),
     ],
 )
 def test_metric_validation_counts_the_rankings_that_are_right(needed: list[Any], end: str) -> None:
@@ -310,7 +279,7 @@ def test_metric_validation_counts_the_rankings_that_are_right(needed: list[Any],
             ("deletion_auc", {"part": "samples_needed"}),
         )
     ]
-    assert validity(frame(rows)).endswith(end)
+    assert validity(frame(rows)).endswith(f"ranked in this order in {end}")
 
 
 def test_numerical_noise_that_explains_hardly_any_variance_is_less_than_a_share() -> None:
