@@ -105,9 +105,12 @@ def write(folder, kind, rows, *parts, dataset=DATASET):
 def write_scores(folder, raw, n_tokens, variant=None):
     """Write prompts of so many content tokens, and scores of them; return the files by kind.
 
-    `raw` is {method: {sample: scores of each step}}; None: it failed.
+    `raw` is {method: {sample: scores of each step}}; None: it failed. `n_tokens` is of all samples,
+    or by sample.
     """
-    prompts = [prompt(name, ["t"] * n_tokens) for name in next(iter(raw.values()))]
+    samples = next(iter(raw.values()))
+    counts = n_tokens if isinstance(n_tokens, dict) else dict.fromkeys(samples, n_tokens)
+    prompts = [prompt(name, ["t"] * counts[name]) for name in samples]
     attributions = {
         method: [
             attribution(name, scores, step, "nonfinite_attribution" if scores is None else "ok")

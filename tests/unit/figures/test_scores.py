@@ -9,44 +9,31 @@ from pisoft.figures.scores import distribution
 from pisoft.statistics.scores import read_scores
 
 GENERATOR = np.random.default_rng(5)
-RAW = {  # by sample and step; unequal numbers of tokens and steps
-    ("a", 0): GENERATOR.random(7),
-    ("a", 5): GENERATOR.random(7) ** 4,
-    ("b", 0): GENERATOR.random(30),
+TOKENS = {"a": 7, "b": 30, "c": 3}
+RAW = {  # by sample, of each step; unequal numbers of tokens and steps
+    "a": [GENERATOR.random(7), GENERATOR.random(7) ** 4],
+    "b": [GENERATOR.random(30)],
+    "c": [None],
 }
 
 
-def write_files(folder, rows, dataset="sst2", method="mine"):
-    texts = {"a": ["t"] * 7, "b": ["t"] * 30, "c": ["t"] * 3}
-    asked = [explained_rows.prompt(name, text) for name, text in texts.items()]
-    prompts = explained_rows.write(folder, "prompts", asked, "llama", dataset=dataset)
-    return prompts, explained_rows.write(
-        folder, "attributions", rows, "llama", method, dataset=dataset
-    )
-
-
-def rows_of(raw, failed=("c",)):
-    return [
-        *(explained_rows.attribution(name, scores, step) for (name, step), scores in raw.items()),
-        *(explained_rows.attribution(name, None, 0, "nonfinite_attribution") for name in failed),
-    ]
-
-
-def read(folder, rows):
-    prompts, path = write_files(folder, rows)
-    return distribution(read_scores(prompts, [path], ScoreSettings()), "mine")
+def read(folder, raw):
+    files = explained_rows.write_scores(folder, {"mine": raw}, TOKENS)
+    steps = read_scores(files["prompts"][0], files["attributions"], ScoreSettings())
+    return distribution(steps, "mine")
 
 
 def test_samples_steps_and_tokens_weigh_the_same_within_each_other(tmp_path):
-    scores = read(tmp_path, rows_of(RAW))
-    weights = {("a", 0): 1 / 4, ("a", 5): 1 / 4, ("b", 0): 1 / 2}
+    scores = read(tmp_path, RAW)
     mean, shares = 0.0, [0.0] * 40
-    for key, raw in RAW.items():
-        for value in raw.astype(np.float32).astype(np.float64).tolist():
-            low, high = (f(RAW[key].astype(np.float32).astype(float)) for f in (np.min, np.max))
-            score = (value - low) / (high - low)
-            mean += weights[key] * score / len(raw)
-            shares[min(int(score * 40), 39)] += weights[key] / len(raw)
+    for steps in (RAW["a"], RAW["b"]):
+        for raw in steps:
+            stored = raw.astype(np.float32).astype(float).tolist()
+            weight = 1 / 2 / len(steps) / len(stored)
+            for value in stored:
+                score = (value - min(stored)) / (max(stored) - min(stored))
+                mean += weight * score
+                shares[min(int(score * 40), 39)] += weight
     assert scores.mean == pytest.approx(mean)
     assert scores.shares == pytest.approx(np.array(shares))
     assert scores.shares.sum() == pytest.approx(1)
@@ -54,24 +41,20 @@ def test_samples_steps_and_tokens_weigh_the_same_within_each_other(tmp_path):
 
 
 def test_a_sample_of_which_a_step_failed_counts_with_its_other_steps(tmp_path):
-    rows = rows_of(RAW)
-    rows[1] = explained_rows.attribution("a", None, 5, "nonfinite_attribution")
-    scores = read(tmp_path, rows)
-    only = {key: raw for key, raw in RAW.items() if key != ("a", 5)}
-    assert scores.shares == pytest.approx(read(tmp_path / "b", rows_of(only)).shares)
+    scores = read(tmp_path / "failed", RAW | {"a": [RAW["a"][0], None]})
+    only = read(tmp_path / "only", RAW | {"a": RAW["a"][:1]})
+    assert scores.shares == pytest.approx(only.shares)
     assert (scores.n, scores.n_failed) == (2, 1)
 
 
-@pytest.mark.parametrize("status", ["nonfinite_attribution", "prompt_too_long"])
-def test_a_method_that_failed_on_all_samples_has_no_distribution(tmp_path, status):
-    rows = [explained_rows.attribution(name, None, 0, status) for name in "abc"]
-    scores = read(tmp_path, rows)
+def test_a_method_that_failed_on_all_samples_has_no_distribution(tmp_path):
+    scores = read(tmp_path, {name: [None] for name in RAW})
     assert (scores.n, scores.n_failed) == (0, 3)
     assert np.isnan(scores.mean)
     assert not scores.shares.any()
 
 
 def test_equal_scores_are_one_half(tmp_path):
-    scores = read(tmp_path, rows_of({("a", 0): np.full(7, 3.0)}, failed=("b", "c")))
+    scores = read(tmp_path, {"a": [np.full(7, 3.0)]})
     assert scores.mean == 0.5
     assert scores.shares[20] == 1
