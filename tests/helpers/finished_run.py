@@ -7,7 +7,7 @@ import gzip
 import itertools
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -129,26 +129,24 @@ def settings(**changes: Any) -> ExplorerJob:
 def write_run(
     folder: Path,
     normalisation: Any = "minmax",
-    models: Iterable[str] = MODELS,
     datasets: Mapping[str, Sequence[Record]] = DATASETS,
-    methods: Iterable[str] = METHODS,
-    **evaluation: Any,
+    aggregated: bool = False,
 ) -> Run:
     """Write the run; `mine` has no file of dataset `open`, and failed for sample `bytes`.
 
     Args:
         folder: where to.
         normalisation: of raw scores.
-        models, datasets, methods: what is crossed.
-        evaluation: `grid` and `aggregated`, see :func:`_evaluations`.
+        datasets: their samples.
+        aggregated: whether each step is evaluated with the mean of a sample's scores.
     """
     run = Run({kind: [] for kind in ("prompts", "generations", "attributions", "soft")})
-    for model in models:
+    for model in MODELS:
         for dataset, records in datasets.items():
             place = f"{model}/{dataset}.parquet"
             _write(run, folder, "prompts", place, map(_prompt, records))
             _write(run, folder, "generations", place, map(_generation, records))
-            for method in methods:
+            for method in METHODS:
                 if (method, dataset) == ("mine", "open"):
                     continue
                 place = f"{model}/{method}/{dataset}.parquet"
@@ -162,7 +160,7 @@ def write_run(
                         run.raw[model, method, dataset, record.name, step] = raw
                 rows = [_attribution(*line) for line in scored]
                 _write(run, folder, "attributions", place, rows)
-                lines = _evaluations(scored, normalisation, **evaluation)
+                lines = _evaluations(scored, normalisation, aggregated)
                 _write(run, folder, "soft", place, lines)
                 _measure(run, model, method, dataset, records)
     for kind in run.measured:
@@ -296,34 +294,33 @@ def _attribution(record: Record, step: int, raw: np.ndarray | None) -> dict[str,
 def _evaluations(
     scored: Sequence[tuple[Record, int, np.ndarray | None]],
     normalisation: Any,
-    grid: Sequence[float] = GRID,
-    aggregated: bool = False,
+    aggregated: bool,
 ) -> Iterator[dict[str, Any]]:
     """Yield the rows of `soft` of all steps, each of its own scores or all of a sample's mean."""
     for record, of_record in itertools.groupby(scored, key=lambda line: line[0]):
         steps, raw = zip(*((step, scores) for _, step, scores in of_record), strict=True)
         if aggregated and raw[0] is not None:
-            together = list(_soft(record, 0, np.mean(raw, axis=0), normalisation, grid))
+            together = list(_soft(record, 0, np.mean(raw, axis=0), normalisation))
             yield from ({**row, "step": step} for step in steps for row in together)
         else:
             for step, scores in zip(steps, raw, strict=True):
-                yield from _soft(record, step, scores, normalisation, grid)
+                yield from _soft(record, step, scores, normalisation)
 
 
 def _soft(
-    record: Record, step: int, raw: np.ndarray | None, normalisation: Any, grid: Sequence[float]
+    record: Record, step: int, raw: np.ndarray | None, normalisation: Any
 ) -> Iterator[dict[str, Any]]:
     """Yield the rows of one step, the original metrics first; distances are none of our matter."""
     status = _status(record, raw)
     if status == OK and record.name == "degenerate":
         status = DEGENERATE_BASELINE
-    alphas: list[float | None] = [None] * (1 + len(grid))
+    alphas: list[float | None] = [None] * (1 + len(GRID))
     if status == OK:
         assert raw is not None
         scores = normalise(raw[1 : 1 + len(record.content)], normalisation)
-        solved = calibrate(scores, np.array(grid), FLOOR)
+        solved = calibrate(scores, np.array(GRID), FLOOR)
         alphas = [1.0, *solved.alpha]
     unread = dict.fromkeys(SCHEMAS["soft"].names)
-    for pi, alpha in zip((None, *grid), alphas, strict=True):
+    for pi, alpha in zip((None, *GRID), alphas, strict=True):
         keys = {"sample_id": record.name, "step": step, "pi": pi, "status": status}
         yield unread | keys | {"perturbable": len(record.content), "alpha": alpha}
