@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Collection
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from helpers.result_rows import frame, result_row
+from helpers.result_rows import CELL, comparison_rows, frame, result_row, results
 from paper_findings import FAILS, HOLDS, NOT_RUN, OPEN, paper_findings
 from pisoft.config.jobs.displays import LabelSettings
 from pisoft.pages.findings import (
@@ -33,6 +32,7 @@ METHODS = {
 }
 ALL_LAYERS = "grad_ellm"
 APART, NOT_APART = 0.01, 0.05  # the latter is the level itself
+PROTOCOLS = ["dynamic", "fixed"]
 CLAIMS = (
     "original", "highest", "dominant", "late", "dense", "gradients", "fixed_dominant", "attention"
 )  # fmt: skip
@@ -40,84 +40,76 @@ CLAIMS = (
 
 def numbers_of(
     p_value: float = APART,
-    order: Collection[str] = tuple(METHODS),
-    untested: Collection[str] = (),
+    order: Sequence[str] = tuple(METHODS),
+    untested: str = "",
     *,
-    permuted: bool = True,
-    **changes: float,
+    rho_ns: float = 0.8,
+    rho_nc: float = 0.7,
+    lower: float = -0.1,
+    slope: float = 0.2,
+    gains: Sequence[float] = (0.1, 0.1),
 ) -> Numbers:
     """Return the results of methods whose values fall from the first to the last.
 
     Args:
         p_value: of each pair of methods.
         order: methods, the best first; the original metrics prefer the last, which keeps most.
-        untested: methods without a p-value.
-        permuted: whether the permutation baseline was run.
-        changes: `rho_ns` and `rho_nc` with dense scores of the original metrics, the advantage over
-            the `lower` half and the `slope` of both metrics, the `gain` over permuted scores.
+        untested: a method without a p-value.
+        rho_ns, rho_nc: of the original metrics with the mean score.
+        lower, slope: the advantage over the lower half, and the upper half's minus the lower's.
+        gains: over permuted scores, by NS and NC; none if the baseline was not run.
     """
     falling = {name: 0.9 - place / 10 for place, name in enumerate(order)}
     rising = {name: 1 - value for name, value in falling.items()}
     metrics = {NS: falling, NC: falling}
     metrics |= dict.fromkeys(("soft_ns", "soft_nc", "expected_retained"), rising)
-
-    def p_of(*pair: str) -> float | None:
-        return None if {*pair} & {*untested} else p_value
-
-    best, statistics, comparisons = next(iter(order)), [], []
-    for protocol, (metric, values) in itertools.product(("dynamic", "fixed"), metrics.items()):
-        of: dict[str, Any] = {"protocol": protocol, "metric": metric, "dataset": "average"}
-        for rank, method in enumerate(order, 1):
-            value = values[method]
-            of_method = {"method": method, "rank": rank, "best": best, **of}
-            of_method |= {"low": value - 0.1, "high": value + 0.1}
-            of_method["p_adjusted"] = None if method == best else p_of(method, best)
-            statistics.append(result_row("statistics", value, **of_method))
-        for one, other in itertools.combinations(order, 2):
-            of_pair = {"method": one, "other": other, "p_adjusted": p_of(one, other), **of}
-            difference = falling[one] - falling[other]
-            comparisons.append(result_row("comparisons", difference, **of_pair))
-    average = {"dataset": "average", "p_adjusted": p_value}
-    of_saliency = {**average, "method": "saliency"}
-    dense = {NS: -0.2, NC: -0.2}
-    dense |= {"soft_ns": changes.get("rho_ns", 0.8), "soft_nc": changes.get("rho_nc", 0.7)}
+    statistics, comparisons = [], []
+    for metric, values in metrics.items():
+        comparisons += comparison_rows(metric, order, [order] if p_value == NOT_APART else [])
+        for rank, (method, value) in enumerate(values.items(), 1):
+            keys = {"metric": metric, "dataset": "average", "method": method, "rank": rank}
+            keys |= {"low": value - 0.1, "high": value + 0.1, "best": order[0]}
+            keys["p_adjusted"] = p_value if rank > 1 else None
+            statistics.append(result_row("statistics", value, **keys))
+    for row in (*statistics, *comparisons):
+        if untested in (row["method"], row["other"] or row["best"]):
+            row["p_adjusted"] = None
+    densities = {NS: -0.2, NC: -0.2, "soft_ns": rho_ns, "soft_nc": rho_nc}
     density = [
-        {**result_row("statistics", rho, metric=metric, **average),
-         "other": "mean_score", "part": "all", "low": rho - 0.1, "high": rho + 0.1}
-        for metric, rho in dense.items()
-    ]  # fmt: skip
-    parts = {"lower": changes.get("lower", -0.1), "upper": 0.1}
-    parts["upper_minus_lower"] = changes.get("slope", 0.2)
+        {"metric": metric, "value": rho, "low": rho - 0.1, "high": rho + 0.1}
+        for metric, rho in densities.items()
+    ]
     advantage = [
-        result_row("statistics", value, metric=metric, part=part, **of_saliency)
+        {"metric": metric, "method": "saliency", "part": part, "value": value}
         for metric in ("pi_soft_ns", "pi_soft_nc")
-        for part, value in parts.items()
+        for part, value in (("lower", lower), ("upper", 0.1), ("upper_minus_lower", slope))
     ]
     baseline = [
-        result_row("statistics", gain, metric=metric, part="gain", **of_saliency)
-        for metric, gain in ((NS, 0.1), (NC, changes.get("gain", 0.1)))
+        {"metric": metric, "method": "saliency", "part": "gain", "value": gain}
+        for metric, gain in zip((NS, NC), gains, strict=False)
     ]
-    ranks = [
-        result_row("ranks", 0.9, metric=NS, method=method, part="without", rank=1.0, **average)
-        for method in order
-    ]
+    ranks = [{"metric": NS, "method": method, "part": "without", "rank": 1.0} for method in order]
     rows = {
-        "statistics": statistics,
-        "comparisons": comparisons,
-        "density_correlations": density,
+        "statistics": [{**row, "protocol": name} for name in PROTOCOLS for row in statistics],
+        "comparisons": [{**row, "protocol": name} for name in PROTOCOLS for row in comparisons],
+        "density_correlations": [{**row, "other": "mean_score", "part": "all"} for row in density],
         "advantage": advantage,
-        "permutation_baseline": baseline if permuted else [],
+        "permutation_baseline": baseline,
         "ranks": ranks,
     }
-    labels = LabelSettings(
-        models={"llama": "Llama"}, datasets={}, methods=METHODS | {ALL_LAYERS: "Grad"}
-    )
-    return Numbers({question: frame(given) for question, given in rows.items()}, labels)
+    of_all = {**CELL, "dataset": "average", "p_adjusted": p_value}
+    frames = {
+        question: results(question, [{**of_all, **row} for row in given])
+        for question, given in rows.items()
+    }
+    methods = METHODS | {ALL_LAYERS: "Grad"}
+    labels = LabelSettings(models={"llama": "Llama"}, datasets={}, methods=methods)
+    return Numbers(frames, labels)
 
 
 def verdicts(*given: Any, **changes: Any) -> dict[str, str]:
     """Return the verdict of each claim; see :func:`numbers_of`."""
-    findings = list(paper_findings(numbers_of(*given, **changes), ["dynamic", "fixed"]))
+    findings = list(paper_findings(numbers_of(*given, **changes), PROTOCOLS))
     assert all(one.claim.endswith(".") and one.why.endswith(".") for one in findings)
     return dict(zip(CLAIMS, (one.verdict for one in findings), strict=True))
 
@@ -148,9 +140,9 @@ THIRD = led_by(*GRADIENTS[:2], REST[0], GRADIENTS[2])
     [
         ("highest", FAILS, {"order": led_by("saliency")}),
         ("highest", OPEN, {"order": led_by("saliency"), "p_value": NOT_APART}),
-        ("highest", OPEN, {"order": led_by("saliency"), "untested": ["saliency"]}),
-        ("highest", OPEN, {"untested": ["saliency"]}),
-        ("dominant", OPEN, {"untested": ["saliency"]}),
+        ("highest", OPEN, {"order": led_by("saliency"), "untested": "saliency"}),
+        ("highest", OPEN, {"untested": "saliency"}),
+        ("dominant", OPEN, {"untested": "saliency"}),
         # Grad-ELLM over all layers is not what the paper judges.
         ("highest", NOT_RUN, {"order": [ALL_LAYERS, *list(METHODS)[1:]]}),
         ("highest", NOT_RUN, {"order": ["saliency", ALL_LAYERS]}),
@@ -167,8 +159,8 @@ THIRD = led_by(*GRADIENTS[:2], REST[0], GRADIENTS[2])
         ("original", OPEN, {"rho_nc": -0.7}),  # the two metrics disagree
         ("original", FAILS, {"rho_ns": -0.8, "rho_nc": -0.7}),
         # Dense scores need the permutation baseline of both metrics.
-        ("dense", OPEN, {"gain": -0.1}),
-        ("dense", NOT_RUN, {"permuted": False}),
+        ("dense", OPEN, {"gains": (0.1, -0.1)}),
+        ("dense", NOT_RUN, {"gains": ()}),
     ],
 )
 def test_the_verdict_on_a_claim_follows_from_the_tests(
