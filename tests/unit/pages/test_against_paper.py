@@ -21,7 +21,7 @@ from pisoft.config.run_file import RunFile
 from pisoft.config.validation import read_yaml
 from pisoft.pages.against_paper import against_paper_page
 from pisoft.pages.page import Page, Section, write_html, write_latex
-from pisoft.statistics import against_paper
+from pisoft.statistics import against_paper as outcomes
 from pisoft.statistics.published import DATASETS, load_published
 from pisoft.statistics.published_settings import (
     NO_NUMBER,
@@ -80,9 +80,8 @@ def compared(published, statistics, timings=(), **others):
         pa.Table.from_pylist(list(rows), schema=SCHEMAS[kind]).to_pandas()
         for kind, rows in (("statistics", statistics), ("timings", timings))
     ]
-    return against_paper.compare(
-        published, *frames, **{"other_models": (), "other_datasets": ()} | others
-    )
+    others = {"other_models": (), "other_datasets": ()} | others
+    return outcomes.compare(published, *frames, **others)
 
 
 def outcome(cells, dataset, method="deeplift", column=NS):
@@ -109,9 +108,8 @@ def test_inside_is_what_a_plain_loop_says(published, shift):
             reaches = printed + half >= row["low"] and printed - half <= row["high"]
             assert cell["outcome"] == ("inside" if reaches else "outside"), key
             assert cell["difference"] == pytest.approx(row["value"] - printed)
-            assert (
-                row.items() >= {name: cell[name] for name in ("value", "low", "high", "n")}.items()
-            )
+            for name in ("value", "low", "high", "n", "n_failed"):
+                assert cell[name] == row[name]
             seen.add(cell["outcome"])
     assert seen == ({"inside"} if abs(shift) < 0.01 else {"inside", "outside"})
 
@@ -148,9 +146,8 @@ def test_agreement_counts_outcomes_and_compares_orders(published):
         ("attention", {"value": 0.0, "low": -0.1, "high": 0.1}),
     ):
         statistics = changed(statistics, {"method": method, "dataset": "imdb"}, **changes)
-    agreements = against_paper.agreement(compared(published, statistics, timings)).set_index(
-        KEYS[:-1]
-    )
+    cells = compared(published, statistics, timings)
+    agreements = outcomes.agreement(cells).set_index(KEYS[:-1])
     imdb = agreements.loc[(*NS, "imdb")]
     assert imdb[["compared", "inside", "outside", "no_interval"]].tolist() == [8, 6, 1, 1]
     is_imdb = (published[KEYS[:-1]] == [*NS, "imdb"]).all(axis=1)
@@ -195,12 +192,10 @@ def test_trained_local_and_own_entries_are_others(tmp_path):
     demo = slice_of("config")
     assert demo.other_models["demo-llama"] == "trained by the workflow"
     assert demo.other_datasets["demo-why"] == "records made by the workflow"
-    (tmp_path / "config.json").write_text("{}")
-    (tmp_path / "model.safetensors").touch()
-    records = tmp_path / "records.jsonl"
-    records.touch()
+    for name in ("config.json", "model.safetensors", "records.jsonl"):
+        (tmp_path / name).write_text("{}")
     local = {"kind": "local", "path": str(tmp_path)}
-    file = {"kind": "file", "path": str(records), "format": "jsonl"}
+    file = {"kind": "file", "path": str(tmp_path / "records.jsonl"), "format": "jsonl"}
     additions = {
         "models": {
             "fine-tuned": {"extends": LLAMA, "label": "Fine-tuned"},
@@ -210,10 +205,8 @@ def test_trained_local_and_own_entries_are_others(tmp_path):
     }
     names = {"models": [LLAMA, *additions["models"]], "datasets": ["imdb", "part"]}
     made = slice_of("paper", catalogue=additions, layer_study=None, restrictions={}, **names)
-    assert made.other_models == {
-        "fine-tuned": "an entry of the run file",
-        "mirror": "weights in a local folder",
-    }
+    others = {"fine-tuned": "an entry of the run file", "mirror": "weights in a local folder"}
+    assert made.other_models == others
     assert made.other_datasets == {"part": "records in a local file"}
 
 
@@ -257,10 +250,8 @@ def test_it_shows_what_the_golden_says(published, name):
         settings = with_other_options(settings)
     other = {key: getattr(settings, key) for key in ("other_models", "other_datasets")}
     cells = compared(few, statistics, timings, unlike=differences(settings), **other)
-    orders = against_paper.published_robustness(few)
-    page = against_paper_page(
-        few, cells, against_paper.agreement(cells), orders, settings, "../explorer.html"
-    )
+    numbers = few, cells, outcomes.agreement(cells), outcomes.published_robustness(few)
+    page = against_paper_page(*numbers, settings, "../explorer.html")
     if name != "paper":
         page = replace(page, sections=page.sections[:2])
     goldens.compare(goldens.page_text(page), goldens.file("published", "pages", name))
@@ -268,12 +259,13 @@ def test_it_shows_what_the_golden_says(published, name):
 
 def with_other_options(settings):
     """Return settings that are unlike those of paper.yaml in what no section of it says."""
-    options = settings.options | {
-        "grad_ellm": settings.options["grad_ellm"] | {"heads": "per_head"}
+    grad_ellm = settings.options["grad_ellm"] | {"heads": "per_head"}
+    changes = {
+        "options": settings.options | {"grad_ellm": grad_ellm},
+        "types": settings.types | {LLAMA: "float32", "llama-3.1-70b-instruct": "bfloat16"},
+        "targets": {"saliency": "generated", "mine": "generated"},
     }
-    types = settings.types | {LLAMA: "float32", "llama-3.1-70b-instruct": "bfloat16"}
-    targets = {"saliency": "generated", "mine": "generated"}
-    return settings.model_copy(update={"options": options, "types": types, "targets": targets})
+    return settings.model_copy(update=changes)
 
 
 # Files ----------------------------------------------------------------------------------------
@@ -285,14 +277,8 @@ def script_output(folder, published):
     files = {kind: [folder / f"{kind}.parquet"] for kind in ("statistics", "timings")}
     for (kind, (path,)), rows in zip(files.items(), statistics_rows(published), strict=True):
         write_rows(path, kind, rows, {})
-    endings = {
-        "cells": "csv",
-        "agreement": "csv",
-        "robustness": "csv",
-        "tex": "tex",
-        "html": "html",
-    }
-    outputs = {kind: [folder / f"{kind}.{ending}"] for kind, ending in endings.items()}
+    kinds = ("cells", "agreement", "robustness", "tex", "html")
+    outputs = {kind: [folder / f"page.{kind}"] for kind in kinds}
     settings = slice_of("paper").to_json()
     given = {"settings": settings, "files": files, "outputs": outputs, "links": {}, "pages": {}}
     compare_with_paper.main(argparse.Namespace(**given, warning=""))
@@ -311,7 +297,7 @@ def test_the_script_writes_the_same_files_every_time(published, tmp_path):
 @needs_latex
 def test_latex_fits_two_columns_with_booktabs_alone(published, tmp_path):
     script_output(tmp_path / "run", published)
-    typeset(tmp_path / "run/tex.tex")
+    typeset(tmp_path / "run/page.tex")
 
 
 def test_markup_in_a_text_stays_text(tmp_path):
@@ -344,13 +330,13 @@ def test_the_depth_selected_on_what_is_reported_has_no_interval(published):
         for k in range(10)
     ]  # fmt: skip
     study = pa.Table.from_pylist(rows, schema=SCHEMAS["layer_study"]).to_pandas()
-    leaky = against_paper.leaky_statistics(study).set_index("dataset")
+    leaky = outcomes.leaky_statistics(study).set_index("dataset")
     assert set(leaky["method"]) == {"grad_ellm_leaky"}
     assert leaky.loc["imdb", "value"] == pytest.approx(0.1 + 0.045)
     assert leaky.loc["average", ["value", "n"]].tolist() == pytest.approx([0.145, 50])
-    cells = compared(published, against_paper.leaky_statistics(study).to_dict("records"))
+    cells = compared(published, outcomes.leaky_statistics(study).to_dict("records"))
     assert outcome(cells, "imdb", "grad_ellm_leaky") == "no interval"
-    some = against_paper.leaky_statistics(study[study["dataset"].isin(["imdb", "sst2"])])
+    some = outcomes.leaky_statistics(study[study["dataset"].isin(["imdb", "sst2"])])
     assert set(some["dataset"]) == {"imdb", "sst2"}, "no average over some of the paper's datasets"
 
 
