@@ -17,50 +17,38 @@ from pisoft.views.titles import (
 )
 
 NS, NC = "auc_pi_soft_ns", "auc_pi_soft_nc"
-BOTH = {"loosened": "Loosened", "original": "Original"}
 OPERATORS = {"zero": "Zeroed", "mean": "Mean embedding"}
 LABELS = {"a": "A", "b": "B", "c": "C", "d": "D", "e": "E"}
+MOST = "Most evidence among the top tokens"
 DIFFERS = "Ablation changes the entropy (disjoint intervals): "
 CHANGED = "Another method is best with "
 UNCHANGED = "Scores hardly change (mean ρ ≥ 0.9) for "
 
 
 @pytest.mark.parametrize(
-    ("values", "labels", "title"),
+    ("values", "title"),
     [
-        (
-            {(NS, "loosened"): [1, 3, 2], (NC, "loosened"): [0, 3, 1]},
-            {"loosened": "Loosened"},
-            "Highest AUC: with the last 2 layers by both metrics",
-        ),
-        (
-            {(NS, "loosened"): [3, 1, 2], (NC, "loosened"): [1, 2, 2]},
-            {"loosened": "Loosened"},
-            "Highest AUC: with the last layer by π-Soft-NS, with the last 2 or 4 layers by "
-            "π-Soft-NC",
-        ),
-        (
-            {(NS, "loosened"): [1, 1, 1], (NS, "original"): [1, 1, 2]},
-            BOTH,
-            "Highest AUC: Loosened at every depth alike and Original with the last 4 layers by "
-            "π-Soft-NS",
-        ),
-        (
-            {(NS, "loosened"): [1, 2, 3], (NS, "original"): [None] * 3},
-            BOTH,
-            "Highest AUC: Loosened with the last 4 layers by π-Soft-NS",
-        ),
-        ({(NS, "loosened"): [1]}, {"loosened": "Loosened"}, ""),
-        ({(NS, "loosened"): [None] * 3}, {"loosened": "Loosened"}, ""),
+        ({NS: {"loosened": [1, 3, 2]}, NC: {"loosened": [0, 3, 1]}},
+         "with the last 2 layers by both metrics"),
+        ({NS: {"loosened": [3, 1, 2]}, NC: {"loosened": [1, 2, 2]}},
+         "with the last layer by π-Soft-NS, with the last 2 or 4 layers by π-Soft-NC"),
+        ({NS: {"loosened": [1, 1, 1], "original": [1, 1, 2]}},
+         "Loosened at every depth alike and Original with the last 4 layers by π-Soft-NS"),
+        ({NS: {"loosened": [1, 2, 3], "original": [None] * 3}},
+         "Loosened with the last 4 layers by π-Soft-NS"),
+        ({NS: {"loosened": [1]}}, ""),
+        ({NS: {"loosened": [None] * 3}}, ""),
     ],
-)
-def test_the_depth_of_the_highest_auc_is_named_where_depths_differ(values, labels, title):
+)  # fmt: skip
+def test_the_depth_of_the_highest_auc_is_named_where_depths_differ(values, title):
     rows = [
         {"metric": metric, "method": weights, "position": depth, "value": value}
-        for (metric, weights), line in values.items()
+        for metric, by_weights in values.items()
+        for weights, line in by_weights.items()
         for depth, value in zip((1, 2, 4), line, strict=False)
     ]
-    assert best_depths(results("depths", rows), labels) == title
+    labels = {weights: weights.capitalize() for weights in values[NS]}
+    assert best_depths(results("depths", rows), labels) == (title and f"Highest AUC: {title}")
 
 
 @pytest.mark.parametrize(
@@ -183,10 +171,9 @@ def test_the_methods_that_recover_most_evidence_are_named(values, title):
 @pytest.mark.parametrize(
     ("top", "evidence", "title"),
     [
-        (["110", "100"], "110", "Most evidence among the top tokens: A (2 of 2 tokens)"),
-        (["100", "010", "001"], "110", "Most evidence among the top tokens: A, B (1 of 2 tokens)"),
-        (["1000", "1000", "1000", "1000", "0001"], "1100",
-         "Most evidence among the top tokens: 4 methods (1 of 2 tokens)"),
+        (["110", "100"], "110", f"{MOST}: A (2 of 2 tokens)"),
+        (["100", "010", "001"], "110", f"{MOST}: A, B (1 of 2 tokens)"),
+        (["1000"] * 4 + ["0001"], "1100", f"{MOST}: 4 methods (1 of 2 tokens)"),
         (["100", "100"], "100", "Evidence among the top tokens of both methods: 1 of 1 token"),
         (["001", "001"], "110", "No method has evidence among its top tokens"),
         (["110", "100", "100"], None, "1 token is a top token of all 3 methods"),
@@ -197,7 +184,7 @@ def test_the_methods_that_recover_most_evidence_are_named(values, title):
         (["110"], "110", ""),
         ([], None, ""),
     ],
-)  # fmt: skip
+)
 def test_top_tokens_are_compared_with_evidence_or_among_methods(top, evidence, title):
     masks = {name: mask_of(mask) for name, mask in zip(LABELS, top, strict=False)}
     evidence = None if evidence is None else mask_of(evidence)
