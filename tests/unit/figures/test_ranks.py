@@ -23,11 +23,9 @@ WINDOWS = [[*MANY][first : first + 4] for first in range(10)]
     ],
 )
 def test_bars_join_exactly_the_methods_that_do_not_differ_significantly(together, joined):
-    assert groups(frame(comparison_rows("auc", "abcd", together)), [*"abcd"]) == joined
-
-
-def test_pairs_without_a_test_are_joined():
-    assert groups(frame(comparison_rows("auc", "abc")).iloc[:0], [*"abc"]) == [[*"abc"]]
+    pairs = frame(comparison_rows("auc", "abcd", together))
+    assert groups(pairs, [*"abcd"]) == joined
+    assert groups(pairs[:0], [*"abcd"]) == [[*"abcd"]], "without a test"
 
 
 def test_methods_of_equal_rank_stand_in_the_order_of_their_mean_ranks():
