@@ -1,7 +1,6 @@
 """The front page: what it says follows from the numbers, whatever they are."""
 
 from dataclasses import replace
-from itertools import chain
 from pathlib import Path
 
 import pandas as pd
@@ -13,7 +12,6 @@ from helpers.result_rows import frame
 from helpers.result_sets import CASES, LABELS, Case, rows_of, values_of
 from pisoft.pages.findings import Numbers, failures, verdict
 from pisoft.pages.index import EVIDENCE, facts_of, index_page
-from pisoft.pages.links import links
 from pisoft.pages.page import Figure, write_html, write_verdicts
 
 PLAIN = Case(("random", "saliency", "attention"), labels=LABELS, models={"llama": "Llama"})
@@ -32,7 +30,6 @@ FILES = {
     "Cost": ["tables/timings.html"],
     "Mine": ["tables/my_table/llama.html", "figures/my_table.html"],
 }
-PATHS = {title: [Path(name) for name in names] for title, names in FILES.items()}
 
 
 def rows(case: Case, *kinds: str) -> dict[str, pd.DataFrame]:
@@ -52,7 +49,7 @@ def page_of(case: Case, numbers: Numbers | None = None, evidence: bool = True):
         evidence=rows(case, *EVIDENCE) if evidence else dict.fromkeys(EVIDENCE, frame([])),
         figure=Figure("data:image/svg+xml;base64,", "curves"),
         facts=(f"Code: {'a1' * 32}",),
-        files=PATHS,
+        files={title: [Path(name) for name in names] for title, names in FILES.items()},
         warning="Nothing <real>.",
     )
 
@@ -87,15 +84,6 @@ def test_equal_methods_do_not_differ():
     assert verdict(numbers, **cell).startswith(
         "All 3 methods are level. Significantly better than random scores: 0 of 2."
     )
-
-
-def test_every_file_is_linked_once_and_each_link_has_a_name_of_its_own():
-    cards = links(PATHS, CASES["uneven"].settings).cards
-    lines = chain(*(card.lines for card in cards))
-    every = list(chain(*chain(*(groups.values() for _, groups in lines))))
-    assert sorted(link.address for link in every) == sorted(chain(*FILES.values()))
-    assert len({link.name for link in every}) == len(every)
-    assert all(link.text in link.name for link in every)
 
 
 def test_a_run_without_failures_says_so():
