@@ -10,6 +10,7 @@ from helpers import goldens
 from helpers.browser import check_accessible, chromium, visit
 from helpers.result_rows import frame
 from helpers.result_sets import CASES, LABELS, Case, rows_of, values_of
+from pisoft.pages.example import PI, example_table
 from pisoft.pages.findings import Numbers, failures, verdict
 from pisoft.pages.index import EVIDENCE, facts_of, index_page
 from pisoft.pages.page import Figure, write_html, write_verdicts
@@ -86,6 +87,14 @@ def test_equal_methods_do_not_differ():
     )
 
 
+def test_the_worked_example_keeps_half_of_the_tokens_on_average():
+    values = example_table().values
+    assert len(values) == 8
+    assert values["probability"].mean() == pytest.approx(PI, abs=1e-9)
+    assert list(values["probability"].rank()) == list(values["score"].rank()), "a power keeps order"
+    assert (values["ns"] != values["nc"]).all(), "masks are complements"
+
+
 def test_a_run_without_failures_says_so():
     coverage = numbers_of(PLAIN).rows["coverage"].query("part == 'ok'")
     sentence = "None: every sample of every cell was evaluated."
@@ -97,11 +106,11 @@ def test_the_first_screen_holds_answer_ranking_and_n(tmp_path):
     numbers.rows["ranks"] = numbers.rows["ranks"].query("other == ''")  # none without a dataset
     path = tmp_path / "page.html"
     write_html(page_of(PLAIN, numbers, evidence=False), path)
-    rankings = (".ranking >> nth=0", ".ranking >> nth=1", "text=n = 20 samples")
+    below = (".ranking >> nth=0", ".ranking >> nth=1", "text=n = 20 samples")
     with chromium() as browser:
-        for width, height, shown in ((390, 844, ()), (1440, 900, rankings)):
+        for width, height, others in ((390, 844, ()), (1440, 900, below)):
             opened = visit(browser, path, width=width, height=height)
-            for selector in ("#answer + p", *shown):
+            for selector in ("#answer + p", *others):
                 box = opened.page.locator(selector).first.bounding_box()
                 assert box["y"] + box["height"] <= height
             opened.assert_silent_and_offline()
