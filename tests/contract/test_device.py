@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from helpers import attributions, stages
-from helpers.fake_gpu import DEVICE, FakeGpu
+from helpers.fake_gpu import DEVICE, ERRORS, FakeGpu
 from helpers.random_masked_models import numbered
 from helpers.random_models import VOCABULARY, twins
 from pisoft.attribution import repetition
@@ -43,15 +43,6 @@ STAGES = EVALUATIONS | INSPECTIONS | OTHERS
 SLOW = (
     *("attn_lrp", "cp_lrp", "deeplift", "depass", "flashtrace", "input_x_gradient", "inseq"),
     *("kernel_shap", "permutation_shap", "ranking that zeroes", "inspection with dynamic routing"),
-)
-ERRORS = (
-    torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB."),
-    RuntimeError("CUDA error: out of memory\nCompile with `TORCH_USE_CUDA_DSA`"),
-    RuntimeError("CUDA driver error: out of memory"),
-    RuntimeError("Triton Error [CUDA]: out of memory"),
-    RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`"),
-    RuntimeError("CUDA error: CUBLAS_STATUS_NOT_INITIALIZED when calling `cublasCreate(handle)`"),
-    RuntimeError("cuDNN error: CUDNN_STATUS_ALLOC_FAILED"),
 )
 CASES = [
     pytest.param(name, error, marks=pytest.mark.slow if name.endswith(SLOW) else (), id=name)

@@ -15,6 +15,16 @@ DEVICE = torch.device("meta")  # needs no hardware; only here do its tensors hav
 ACROSS = {"aten::_to_copy", "aten::copy_", "aten::to"}  # from one device to the other
 INDEXED = {"aten::index", "aten::index_put", "aten::index_put_", "aten::_index_put_impl_"}
 WAITING = {"aten::_local_scalar_dense", "aten::nonzero", "aten::equal", "aten::masked_select"}
+# What torch raises when a GPU is out of memory.
+ERRORS = (
+    torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB."),
+    RuntimeError("CUDA error: out of memory\nCompile with `TORCH_USE_CUDA_DSA`"),
+    RuntimeError("CUDA driver error: out of memory"),
+    RuntimeError("Triton Error [CUDA]: out of memory"),
+    RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`"),
+    RuntimeError("CUDA error: CUBLAS_STATUS_NOT_INITIALIZED when calling `cublasCreate(handle)`"),
+    RuntimeError("cuDNN error: CUDNN_STATUS_ALLOC_FAILED"),
+)
 
 
 class FakeGpu(TorchDispatchMode):

@@ -129,6 +129,10 @@ def test_a_restriction_of_a_model_that_is_not_selected_does_no_harm(load):
     [
         ("models/small", "hub", ["models.yaml: small: must be a section of keys (got 'hub')"]),
         ("models/small/device", "cuda", ["small: device: is 'cuda', but resources.gpu is 0"]),
+        ("models/small/resources", {"gpu": 2},
+         ["small: resources.gpu: must be less than or equal to 1 (got 2)"]),
+        ("run/evaluation", {"score_floor": 5e-17},
+         ["evaluation.score_floor: must be greater than or equal to 0.0000000", "(got 5e-17)"]),
         ("models/small/extends", ["x"], ["small: extends: must be a name, found ['x']"]),
         *(
             ("models/small/source/repository", name,

@@ -8,6 +8,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from helpers.fake_gpu import ERRORS
 from helpers.limited_memory import Memory
 from pisoft.models.batching import (
     attempt,
@@ -116,6 +117,11 @@ def test_the_refusal_of_the_cpu_allocator_is_recognised():
     with pytest.raises(RuntimeError) as caught:
         torch.empty(2**50, dtype=torch.uint8)  # a petabyte
     assert is_out_of_memory(caught.value)
+
+
+@pytest.mark.parametrize("error", ERRORS, ids=str)
+def test_the_refusals_of_a_gpu_are_recognised(error):
+    assert is_out_of_memory(error)
 
 
 @pytest.mark.parametrize(
