@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import random
+import statistics
+
+import numpy as np
 
 from helpers import script_runs
 from pisoft.config.cells import Cell
@@ -54,3 +58,24 @@ def soft_summaries(folder, rows):
     soft = [write_soft(folder, rows[name], CELL._replace(method=name)) for name in rows]
     script_runs.summarise("soft", STATISTICS, {"soft": soft}, files)
     return files
+
+
+def soft_value(row, metric, clamp=True):
+    """Soft-NS or Soft-NC of a row, straight from the definition, of draws as they are stored."""
+    mean = statistics.fmean(float(np.float32(x)) for x in row[f"{metric}_distances"])
+    ratio = (row["h0"] - mean if metric == "ns" else mean) / row["h0"]
+    return max(0.0, ratio) if clamp and metric == "ns" else ratio
+
+
+def mean_curve(rows, sample, of):
+    """Mean over a sample's ok steps by π, None for the original metrics."""
+    values = {}
+    for row in rows:
+        if row["sample_id"] == sample and row["status"] == "ok":
+            values.setdefault(row["pi"], []).append(of(row))
+    return {pi: statistics.fmean(of_pi) for pi, of_pi in values.items()}
+
+
+def area(points):
+    """Area under straight lines through points (x, y)."""
+    return sum((x2 - x1) * (y1 + y2) / 2 for (x1, y1), (x2, y2) in itertools.pairwise(points))

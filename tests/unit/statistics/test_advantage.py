@@ -1,14 +1,20 @@
 """Differences to random scores against closed forms and the written draws."""
 
 import itertools
-import statistics
 
 import numpy as np
 import pandas as pd
 import pytest
 
 from helpers import script_runs
-from helpers.soft_files import GRID, STATISTICS, soft_rows, write_soft
+from helpers.soft_files import (
+    GRID,
+    STATISTICS,
+    mean_curve,
+    soft_rows,
+    soft_value,
+    write_soft,
+)
 from pisoft.config.cells import Cell
 from pisoft.statistics.advantage import HALVES, half_weights
 from pisoft.statistics.metrics import AVERAGE
@@ -53,11 +59,17 @@ def test_a_constant_difference_is_found_at_every_pi_and_in_both_halves(tmp_path)
     assert (select(results, dataset="sst2")["n"] == 3).all()
 
 
+def mean_heights(rows, metric):
+    """Mean curve over samples, (P,)."""
+    curves = [mean_curve(rows, name, lambda row: soft_value(row, metric)) for name in STEPS]
+    return np.mean([[curve[pi] for pi in GRID] for curve in curves], axis=0)
+
+
 def test_every_number_of_a_cell_is_that_of_the_written_draws(tmp_path):
     rows = {method: soft_rows(STEPS, seed) for seed, method in enumerate(("random", "mine"))}
     results = advantage(tmp_path, *((method, "sst2", rows[method]) for method in rows))
     for metric in ("ns", "nc"):
-        mean = mean_curve(rows["mine"], metric) - mean_curve(rows["random"], metric)
+        mean = mean_heights(rows["mine"], metric) - mean_heights(rows["random"], metric)
         at = (f"pi_soft_{metric}", "sst2", "mine")
         points = select(results, part="at", metric=at[0], dataset="sst2")["value"]
         assert points.to_numpy() == pytest.approx(mean)
@@ -66,17 +78,6 @@ def test_every_number_of_a_cell_is_that_of_the_written_draws(tmp_path):
         upper = (middle + mean[2]) / 2
         for part, value in zip(HALVES, (lower, upper, upper - lower), strict=True):
             assert keyed(results, part)["value"][at] == pytest.approx(value)
-
-
-def mean_curve(rows, metric):
-    """Mean curve over samples in float64, from float32 draws."""
-    curve = np.zeros(len(GRID))
-    for row in rows:
-        if row["pi"] is not None:
-            mean = statistics.fmean(map(float, np.float32(row[f"{metric}_distances"])))
-            value = max(0, 1 - mean / row["h0"]) if metric == "ns" else mean / row["h0"]
-            curve[GRID.index(row["pi"])] += value / STEPS[row["sample_id"]] / len(STEPS)
-    return curve
 
 
 def test_a_sample_that_failed_for_random_scores_or_the_method_has_no_difference(tmp_path):

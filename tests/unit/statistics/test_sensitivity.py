@@ -11,7 +11,7 @@ import pytest
 from scipy.stats import kendalltau, norm, rankdata, t
 
 from helpers import script_runs
-from helpers.soft_files import MINIMUM_H0, soft_rows, write_soft
+from helpers.soft_files import MINIMUM_H0, area, soft_rows, write_soft
 from pisoft.config.cells import Cell
 from pisoft.seeds import keyed_generator
 from pisoft.statistics.alternatives import ALTERNATIVES, HALVES, NEW_DRAWS
@@ -64,10 +64,6 @@ def one(table, alternative, metric="auc_pi_soft_ns", dataset="sst2", protocol="d
     keys = {"part": alternative, "metric": metric, "dataset": dataset, "protocol": protocol}
     (row,) = select(table, **keys).to_dict("records")
     return row
-
-
-def area(points):
-    return sum((x2 - x1) * (y1 + y2) / 2 for (x1, y1), (x2, y2) in itertools.pairwise(points))
 
 
 def value_at(row, metric, alternative, clamp):

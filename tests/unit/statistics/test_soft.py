@@ -1,6 +1,5 @@
 """Per-sample metrics and curves, recomputed in plain Python from the written rows."""
 
-import itertools
 import math
 import random
 import statistics
@@ -15,9 +14,11 @@ from helpers.soft_files import (
     MINIMUM_H0,
     PER_DRAW,
     STATISTICS,
+    area,
+    mean_curve,
     soft_row,
     soft_rows,
-    soft_summaries,
+    soft_value,
     write_soft,
 )
 from pisoft.errors import BenchmarkError
@@ -25,7 +26,6 @@ from pisoft.faithfulness.curves import auc
 from pisoft.faithfulness.masks import measured_pi
 from pisoft.statistics.soft import NOISE_METRICS, SAMPLE_METRICS, summarise
 from pisoft.statistics.soft_files import Steps
-from pisoft.store.parquet import read_rows
 
 
 def summarised(folder, rows):
@@ -37,32 +37,13 @@ def summarised(folder, rows):
     return values, statuses, curves.to_pylist()
 
 
-def value(row, kind, clamp=True):
-    """Soft-NS or Soft-NC of a row, straight from the definition."""
-    mean = statistics.fmean(float(np.float32(x)) for x in row[f"{kind}_distances"])
-    ratio = (row["h0"] - mean if kind == "ns" else mean) / row["h0"]
-    return max(0.0, ratio) if clamp and kind == "ns" else ratio
-
-
-def mean_curve(rows, sample, of):
-    """Mean over a sample's ok steps by π, None for the original metrics."""
-    values = {}
-    for row in rows:
-        if row["sample_id"] == sample and row["status"] == "ok":
-            values.setdefault(row["pi"], []).append(of(row))
-    return {pi: statistics.fmean(of_pi) for pi, of_pi in values.items()}
-
-
-def area(points):
-    return sum((x2 - x1) * (y1 + y2) / 2 for (x1, y1), (x2, y2) in itertools.pairwise(points))
-
-
 def test_sample_metrics_equal_the_definitions(tmp_path):
     rows = soft_rows({"a": 3, "b": 1, "c": 2})
     for number, row in enumerate(rows):
         row["h0"] = 0.3 + 0.1 * (number // 4)  # another one at each step
         row["identity"] = 0.001 * (1 + number // 4)
-    values, statuses, _ = summarised(tmp_path, rows)
+        row["nc_distances"] = row["nc_distances"][:3]  # metrics may differ in draws
+    values, statuses, _ = summarised(tmp_path, random.Random(3).sample(rows, len(rows)))
     assert set(statuses.values()) == {"ok"}
     assert set(values) == {(sample, metric) for sample in "abc" for metric in SAMPLE_METRICS}
     of_step = {
@@ -74,12 +55,12 @@ def test_sample_metrics_equal_the_definitions(tmp_path):
     for sample in "abc":
         expected = {name: mean_curve(rows, sample, of)[None] for name, of in of_step.items()}
         for kind, clamp, end in (("ns", True, ""), ("nc", True, ""), ("ns", False, "_unclamped")):
-            curve = mean_curve(rows, sample, lambda row, k=kind, c=clamp: value(row, k, c))
+            curve = mean_curve(rows, sample, lambda row, k=kind, c=clamp: soft_value(row, k, c))
             expected[f"soft_{kind}{end}"] = curve.pop(None)
             expected[f"auc_pi_soft_{kind}{end}"] = area(curve.items())
             if clamp:
                 expected[f"auc_full_pi_soft_{kind}"] = area([(0, 0), *curve.items(), (1, 1)])
-                tops = mean_curve(rows, sample, lambda r, k=kind: value(r, k, False) * r["h0"])
+                tops = mean_curve(rows, sample, lambda r, k=kind: soft_value(r, k, False) * r["h0"])
                 expected[f"auc_numerator_{kind}"] = area([*tops.items()][1:])
         assert {name: values[sample, name] for name in expected} == pytest.approx(expected)
 
@@ -92,7 +73,9 @@ def test_curves_are_means_over_samples_with_student_s_intervals(tmp_path):
     ]
     for row in curves:
         kind = row["metric"].removeprefix("pi_soft_")
-        of_samples = [mean_curve(rows, sample, lambda r, k=kind: value(r, k)) for sample in "abc"]
+        of_samples = [
+            mean_curve(rows, sample, lambda r, k=kind: soft_value(r, k)) for sample in "abc"
+        ]
         values = [curve[row["position"]] for curve in of_samples]
         mean, error = statistics.fmean(values), statistics.stdev(values) / math.sqrt(3)
         half_width = 4.302653 * error  # t of 2 degrees of freedom, from a printed table
@@ -123,20 +106,6 @@ def test_soft_ns_is_clamped_where_the_setting_says(tmp_path, clamp, distances, e
     assert [row["values"] for row in samples] == [pytest.approx([expected] * len(GRID))] * 2
 
 
-def soft_nc_of(rows):
-    return mean_curve(rows, "a", lambda row: value(row, "nc"))[None]
-
-
-def test_row_order_does_not_matter_and_the_metrics_may_differ_in_draws(tmp_path):
-    rows = [row | {"nc_distances": row["nc_distances"][:3]} for row in soft_rows({"a": 2, "b": 2})]
-    expected, _, _ = summarised(tmp_path, rows)
-    first, *rest = rows
-    random.Random(3).shuffle(rest)
-    values, _, _ = summarised(tmp_path, [first, *rest])
-    assert values == pytest.approx(expected)
-    assert values["a", "soft_nc"] == pytest.approx(soft_nc_of(rows))
-
-
 def test_the_low_part_of_the_curve_has_an_area_if_the_grid_has_such_a_part(tmp_path):
     rows = soft_rows({"a": 2})
     assert summarised(tmp_path, rows)[0]["a", "auc_low_pi_soft_nc"] is None
@@ -144,7 +113,7 @@ def test_the_low_part_of_the_curve_has_an_area_if_the_grid_has_such_a_part(tmp_p
         row["pi"] = row["pi"] and {0.1: 0.1, 0.4: 0.3, 0.9: 0.31}[row["pi"]]
     values, _, _ = summarised(tmp_path, rows)
     for kind in ("ns", "nc"):
-        curve = mean_curve(rows, "a", lambda row, kind=kind: value(row, kind))
+        curve = mean_curve(rows, "a", lambda row, kind=kind: soft_value(row, kind))
         expected = 0.2 * (curve[0.1] + curve[0.3]) / 2
         assert values["a", f"auc_low_pi_soft_{kind}"] == pytest.approx(expected)
 
@@ -174,7 +143,7 @@ def test_noise_of_16_bits_equals_its_definitions(tmp_path):
         for row in step[1:]:
             first = float(np.float32(row[f"{kind}_distances"][0])) - share * row[f"{kind}_noise"]
             changed = {"h0": row["h0"] - share * row["h0_noise"], f"{kind}_distances": [first]}
-            points.append((row["pi"], value(changed, kind)))
+            points.append((row["pi"], soft_value(changed, kind)))
         return area(points)
 
     for kind in ("ns", "nc"):
@@ -220,46 +189,37 @@ def test_monte_carlo_variance_is_that_of_the_area_of_each_draw(tmp_path):
         assert values["a", f"monte_carlo_{kind}"] == pytest.approx(expected, rel=1e-5)
 
 
-def test_one_failed_row_takes_its_whole_step_out_and_leaves_the_other_steps(tmp_path):
-    rows = soft_rows({"a": 2, "b": 1})
+def test_failed_steps_are_left_out_and_a_single_sample_has_no_interval(tmp_path):
+    status = {("b", 0): "degenerate_baseline", ("b", 5): "nonfinite_attribution"}
+    rows = soft_rows({"a": 2, "b": 2}, status=status)
     rows[2] = soft_row("a", 0, rows[2]["pi"], random.Random(), "nonfinite_logits")
     values, statuses, curves = summarised(tmp_path, rows)
-    assert statuses == {"a": "ok", "b": "ok"}
-    second = [row for row in rows if row["step"] == 5]
-    assert values["a", "soft_nc"] == pytest.approx(soft_nc_of(second))
-    assert {(row["n"], row["n_failed"]) for row in curves} == {(2, 0)}
-
-
-def test_a_sample_without_any_ok_step_stays_as_null_with_its_first_status(tmp_path):
-    status = {("b", 0): "degenerate_baseline", ("b", 5): "nonfinite_attribution"}
-    values, statuses, curves = summarised(tmp_path, soft_rows({"a": 1, "b": 2}, status=status))
-    assert statuses == {"a": "ok", "b": "degenerate_baseline"}
+    assert statuses == {"a": "ok", "b": "degenerate_baseline"}, "the first status of b"
     assert all(values["b", metric] is None for metric in SAMPLE_METRICS)
-    assert {(row["n"], row["n_failed"]) for row in curves} == {(1, 1)}
+    second = [row for row in rows if row["step"] == 5]
+    expected = mean_curve(second, "a", lambda row: soft_value(row, "nc"))
+    assert values["a", "soft_nc"] == pytest.approx(expected.pop(None))
+    of_nc = {row["position"]: row["value"] for row in curves if row["metric"] == "pi_soft_nc"}
+    assert of_nc == pytest.approx(expected)
+    columns = ("low", "high", "standard_error", "n", "n_failed")
+    assert {tuple(row[name] for name in columns) for row in curves} == {(*[None] * 3, 1, 1)}
 
 
-def test_a_single_sample_has_no_interval_and_a_cell_whose_rows_all_failed_no_mean(tmp_path):
-    _, _, curves = summarised(tmp_path, soft_rows({"a": 2}))
-    assert {(row["low"], row["high"], row["standard_error"]) for row in curves} == {(None,) * 3}
-    assert all(row["value"] is not None for row in curves)
+def test_a_cell_without_any_ok_row_has_no_mean_and_takes_the_grid_of_the_others(tmp_path):
     failed = dict.fromkeys((("a", 0), ("b", 0)), "nonfinite_attribution")
-    values, _, curves = summarised(tmp_path, soft_rows({"a": 1, "b": 1}, status=failed))
-    assert set(values.values()) == {None}
-    assert [row["position"] for row in curves] == [*GRID, *GRID]
-    numbers = {(row["value"], row["low"], row["n"], row["n_failed"]) for row in curves}
-    assert numbers == {(None, None, 0, 2)}
-
-
-def test_a_cell_without_any_grid_point_takes_the_grid_of_the_others(tmp_path):
-    other = CELL._replace(method="random")
-    paths = [
-        write_soft(tmp_path, [soft_row("a", 0, None, random.Random(), "empty_record")]),
-        write_soft(tmp_path, soft_rows({"a": 1}), other),
-    ]
-    _, curves, _ = summarise(paths, **STATISTICS)
-    rows = [row for row in curves.to_pylist() if row["method"] == "attention"]
-    assert [row["position"] for row in rows] == [*GRID, *GRID]
-    assert {(row["value"], row["n"], row["n_failed"]) for row in rows} == {(None, 0, 1)}
+    rows_of = {
+        "empty": [soft_row("a", 0, None, random.Random(), "empty_record")],
+        "failed": soft_rows({"a": 1, "b": 1}, status=failed),
+        "ok": soft_rows({"a": 1}),
+    }
+    paths = [write_soft(tmp_path, rows_of[name], CELL._replace(method=name)) for name in rows_of]
+    samples, curves, _ = (table.to_pylist() for table in summarise(paths, **STATISTICS))
+    assert {row["value"] for row in samples if row["method"] == "failed"} == {None}
+    for method, count in (("empty", 1), ("failed", 2)):
+        rows = [row for row in curves if row["method"] == method]
+        assert [row["position"] for row in rows] == [*GRID, *GRID]
+        numbers = {(row["value"], row["low"], row["n"], row["n_failed"]) for row in rows}
+        assert numbers == {(None, None, 0, count)}
 
 
 @pytest.mark.parametrize("numbers", ["1234567", "0134567", "012345677", "0167"])
@@ -295,16 +255,6 @@ def test_cells_on_different_grids_are_an_error(tmp_path):
         summarise(paths, **STATISTICS)
 
 
-def test_the_script_summarises_soft_files(tmp_path):
-    files = soft_summaries(tmp_path, {"attention": soft_rows({"a": 1, "b": 1})})
-    samples, curves, of_samples = (pd.DataFrame(read_rows(files[kind], kind)) for kind in files)
-    assert len(samples) == 2 * len(SAMPLE_METRICS)
-    assert len(curves) == 2 * len(GRID)
-    for metric, rows in of_samples.groupby("metric"):
-        means = curves[curves["metric"] == metric].sort_values("position")["value"]
-        assert np.mean(rows["values"].tolist(), axis=0) == pytest.approx(means)
-
-
 def test_areas_of_part_of_the_grid_are_on_average_the_area_under_the_mean_curve(tmp_path):
     rows = soft_rows(steps := {"a": 2, "b": 1, "c": 1, "d": 2, "e": 1})
     keys = list(dict.fromkeys((row["sample_id"], row["step"]) for row in rows))
@@ -317,7 +267,7 @@ def test_areas_of_part_of_the_grid_are_on_average_the_area_under_the_mean_curve(
     for pi in GRID:
         measured = [row for row in rows if row["pi"] == pi and row["nc_distances"] is not None]
         weights = [1 / steps[row["sample_id"]] for row in measured]  # a sample counts once
-        means.append(np.average([value(row, "nc") for row in measured], weights=weights))
+        means.append(np.average([soft_value(row, "nc") for row in measured], weights=weights))
     curve = [row["value"] for row in curves if row["metric"] == "pi_soft_nc"]
     assert curve == pytest.approx(means)
     of_samples = [values[sample, "auc_pi_soft_nc"] for sample in "abcde"]
