@@ -53,6 +53,17 @@ def hostile_table():
     )
 
 
+def single(columns, *blocks, **more):
+    """A table with a note."""
+    return Table("Title", "Row", columns, blocks, ("A note.",), pd.DataFrame(), **more)
+
+
+def html_of(table, folder):
+    """The text of a table's page."""
+    _, _, path = written(table, folder)
+    return path.read_text(encoding="utf-8")
+
+
 def test_headings_of_datasets_lead_to_their_samples_in_html_alone(tmp_path):
     datasets = {"a&b": HOSTILE, "other": "Other"}
     links = explorer_links("../explorer.html", {"a-model": "A model"}, datasets)
@@ -68,12 +79,9 @@ def test_headings_of_datasets_lead_to_their_samples_in_html_alone(tmp_path):
 
 def test_in_a_table_of_several_models_each_leads_to_its_own_samples(tmp_path):
     row = Row("Data", (Entry("1"),))
-    table = Table(
-        "T", "", ("Data",), (Block("One", (row,)), Block("Two", (row,))), (), pd.DataFrame()
-    )
+    table = single(("Data",), Block("One", (row,)), Block("Two", (row,)))
     links = explorer_links("explorer.html", {"a": "One", "b": "Two"}, {"d": "Data"})
-    _, _, path = written(replace(table, links=links), tmp_path)
-    text = path.read_text(encoding="utf-8")
+    text = html_of(replace(table, links=links), tmp_path)
     addresses = [f"explorer.html#model={model}&amp;dataset=d" for model in "ab"]
     assert re.findall(r'<th scope="row"><a href="([^"]*)">', text) == addresses
     listed = "; ".join(
@@ -82,20 +90,6 @@ def test_in_a_table_of_several_models_each_leads_to_its_own_samples(tmp_path):
     )
     assert f"Scores token by token: {listed}." in text
     assert '<th scope="col">Data</th>' in text, "a column holds both models"
-
-
-def test_latex_specials_are_escaped(tmp_path):
-    _, path, _ = written(hostile_table(), tmp_path)
-    text = path.read_text(encoding="utf-8")
-    assert r"50\% a\_b \& c\#d \$e \textasciicircum{}\textasciitilde{} \{f\}" in text
-    assert r"\textbackslash{}g {[}h{]} {*} \textless{}script\textgreater{}" in text
-    assert r"$\times$ -- $\pi$" in text
-    assert "second note" in text
-
-
-def single(columns, *blocks, **more):
-    """A table with a note."""
-    return Table("Title", "Row", columns, blocks, ("A note.",), pd.DataFrame(), **more)
 
 
 LONG = Block("Long", tuple(Row(f"row {n}", (Entry("1", interval="[0]"),)) for n in range(15)))
@@ -123,9 +117,7 @@ def test_latex_is_the_golden_one(name, tmp_path):
 def test_a_table_takes_both_columns_only_where_it_does_not_fit_one(tmp_path):
     for width, environment in ((5, "table"), (16, "table*")):
         row = Row("A label", (Entry("0.123"),) * width)
-        columns = tuple(map(str, range(width)))
-        table = Table("T", "", columns, (Block("", (row,)),), (), pd.DataFrame())
-        _, tex, _ = written(table, tmp_path)
+        _, tex, _ = written(single(tuple(map(str, range(width))), Block("", (row,))), tmp_path)
         tex.write_text(tex.read_text() + r"\typeout{<\pisoftfloat>}")
         assert f"<{environment}>" in typeset(tex)
 
@@ -153,17 +145,16 @@ class Page(HTMLParser):
         self.text.append(data)
 
 
-def test_html_shows_a_hostile_label_as_text(tmp_path):
-    _, _, path = written(hostile_table(), tmp_path)
-    page = Page(path.read_text(encoding="utf-8"))
+def test_html_shows_a_hostile_label_as_text_and_a_button_where_rows_are_methods(tmp_path):
+    text = html_of(hostile_table(), tmp_path)
+    page = Page(text)
     assert not page.open
-    assert "script" not in [tag for tag, _ in page.tags]
+    assert not {"script", "button"} & {tag for tag, _ in page.tags}
     assert page.text.count(HOSTILE) >= 6
 
 
 def test_html_is_self_contained_and_marks_by_more_than_colour(tmp_path):
-    _, _, path = written(areas_of(sample_rows(MEANS)), tmp_path)
-    page = Page(path.read_text(encoding="utf-8"))
+    page = Page(html_of(areas_of(sample_rows(MEANS)), tmp_path))
     assert not [tag for tag, found in page.tags if {"src", "href"} & set(found)]
     assert [tag for tag, _ in page.tags].count("b") == 6  # the best of each column
     assert page.text.count(" ≈") == 8  # of 3 samples of each dataset, all others are tied
@@ -176,28 +167,19 @@ def test_a_button_puts_families_together_and_ranks_again(tmp_path):
         button = opened.page.get_by_role("button", name="Families together")
 
         def shown():
-            first = opened.page.locator("tbody").first
-            return [
-                text.split("\n")[0] for text in first.get_by_role("rowheader").all_inner_texts()
-            ]
+            rows = opened.page.locator("tbody").first.get_by_role("rowheader")
+            return [text.split("\n")[0] for text in rows.all_inner_texts()]
 
         title = "AUC π-Soft-NS\N{NO-BREAK SPACE}↑"
         ranked = [title, "Mine", "Attention", "Random"]
         assert shown() == ranked
-        for pressed, order in (
-            ("true", [title, "Attention", "Random", "Mine"]),  # attention, baseline, …
-            ("false", ranked),
-        ):
+        by_family = [title, "Attention", "Random", "Mine"]  # attention, baseline, …
+        for pressed, order in (("true", by_family), ("false", ranked)):
             button.click()
             assert button.get_attribute("aria-pressed") == pressed
             assert shown() == order
         opened.assert_silent_and_offline()
         check_accessible(browser, path)
-
-
-def test_a_table_of_something_else_than_methods_has_no_button(tmp_path):
-    _, _, path = written(hostile_table(), tmp_path)
-    assert "<button" not in path.read_text(encoding="utf-8")
 
 
 def test_a_warning_stands_above_the_page_and_in_the_notes_of_the_paper(tmp_path):
