@@ -8,7 +8,7 @@ import pytest
 
 from helpers import script_runs
 from pisoft.faithfulness.inspection import CLEAN, READ
-from pisoft.statistics.off_distribution import CLEAN_INPUT, by_sample
+from pisoft.statistics.off_distribution import CLEAN_INPUT
 from pisoft.statistics.results import select
 from pisoft.store.parquet import write_rows
 
@@ -17,10 +17,11 @@ OPERATORS = ("zero", "hide")
 
 
 def input_rows(samples, seed=0, labels=True):
-    """Rows of samples with two steps each; the last sample failed."""
+    """Rows of samples with two steps each, the first with three; the last sample failed."""
     generator = np.random.default_rng(seed)
     rows, clean = [], {}
-    for sample, step, operator, pi in itertools.product(samples, (0, 5), OPERATORS, GRID):
+    steps = [*itertools.product(samples, (0, 5)), (samples[0], 10)]
+    for (sample, step), operator, pi in itertools.product(steps, OPERATORS, GRID):
         failed = sample == samples[-1]
         numbers = {name: float(generator.random()) for name in (*READ, *CLEAN)}
         of_step = {name: numbers[name] for name in CLEAN_INPUT}
@@ -40,23 +41,6 @@ def summarised(paths, folder):
     return pd.DataFrame(rows)
 
 
-def test_a_sample_has_the_mean_over_its_steps():
-    rows = input_rows(["a", "b", "c"])
-    table = by_sample(pd.DataFrame(rows))
-    for sample, name, operator, pi in itertools.product("ab", (*READ, *CLEAN), OPERATORS, GRID):
-        values = [
-            row[name]
-            for row in rows
-            if (row["sample_id"], row["operator"], row["pi"]) == (sample, operator, pi)
-        ]
-        assert len(values) == 2
-        clean = name.startswith("clean_")
-        cell = ("", "") if name in CLEAN_INPUT else (operator, pi)
-        key = (name.removeprefix("clean_"), "clean" if clean else "", *cell)
-        assert table.loc[sample, key] == pytest.approx(np.mean(values))
-    assert table.loc["c"].isna().all()
-
-
 def test_means_are_over_samples_and_failures_are_counted(tmp_path):
     """Of a dataset of label words, and of another one of open text."""
     of_labels = [*input_rows(["a", "b", "c"]), *input_rows(["d", "e"], seed=1)]
@@ -66,17 +50,17 @@ def test_means_are_over_samples_and_failures_are_counted(tmp_path):
         write_rows(path, "inputs", rows, {})
     results = summarised(paths, tmp_path)
     assert set(results["dataset"]) == {"sst2", "why", "average"}
-    entropies = select(results, dataset="sst2", metric="entropy")
-    assert len(entropies) == len(OPERATORS) * len(GRID) + 1
-    assert (entropies[["n", "n_failed"]] == [3, 2]).all(axis=None)
-    for row in entropies.itertuples():
-        values = [
-            r["clean_entropy" if row.part else "entropy"]
-            for r in of_labels
-            if r["status"] == "ok"
-            and (row.part or (r["operator"], r["pi"]) == (row.operator, row.position))
-        ]
-        assert row.value == pytest.approx(np.mean(values))
+    of_sst2 = select(results, dataset="sst2")
+    assert len(of_sst2) == len({*READ, *CLEAN} - {*CLEAN_INPUT}) * len(OPERATORS) * len(GRID) + 2
+    assert (of_sst2[["n", "n_failed"]] == [3, 2]).all(axis=None)
+    for row in of_sst2.itertuples():
+        name = f"clean_{row.metric}" if row.part else row.metric
+        steps = {"a": [], "b": [], "d": []}
+        for r in of_labels:
+            same = name in CLEAN_INPUT or (r["operator"], r["pi"]) == (row.operator, row.position)
+            if same and r["status"] == "ok":
+                steps[r["sample_id"]].append(r[name])
+        assert row.value == pytest.approx(np.mean([np.mean(values) for values in steps.values()]))
         assert row.low <= row.value <= row.high
     assert select(results, dataset="why", metric="label_probability")["value"].isna().all()
 
