@@ -3,7 +3,7 @@
 import csv
 import re
 from dataclasses import replace
-from html.parser import HTMLParser
+from xml.etree import ElementTree
 
 import pandas as pd
 import pytest
@@ -122,42 +122,19 @@ def test_a_table_takes_both_columns_only_where_it_does_not_fit_one(tmp_path):
         assert f"<{environment}>" in typeset(tex)
 
 
-class Page(HTMLParser):
-    """Collects the elements of a page, their text, and whether every one is closed."""
-
-    VOID = ("meta", "link", "br")
-
-    def __init__(self, text):
-        super().__init__()
-        self.open, self.tags, self.text = [], [], []
-        self.feed(text)
-        self.close()
-
-    def handle_starttag(self, tag, attrs):
-        self.tags.append((tag, dict(attrs)))
-        if tag not in self.VOID:
-            self.open.append(tag)
-
-    def handle_endtag(self, tag):
-        assert self.open.pop() == tag
-
-    def handle_data(self, data):
-        self.text.append(data)
-
-
-def test_html_shows_a_hostile_label_as_text_and_a_button_where_rows_are_methods(tmp_path):
+def test_html_shows_a_hostile_label_as_text_and_no_button_without_methods(tmp_path):
     text = html_of(hostile_table(), tmp_path)
-    page = Page(text)
-    assert not page.open
-    assert not {"script", "button"} & {tag for tag, _ in page.tags}
-    assert page.text.count(HOSTILE) >= 6
+    closed = re.sub(r"<(!doctype|meta|link|br)[^>]*>", "", text)  # the others must be
+    page = ElementTree.fromstring(closed)
+    assert not {"script", "button"} & {element.tag for element in page.iter()}
+    assert "".join(page.itertext()).count(HOSTILE) >= 6
 
 
 def test_html_is_self_contained_and_marks_by_more_than_colour(tmp_path):
-    page = Page(html_of(areas_of(sample_rows(MEANS)), tmp_path))
-    assert not [tag for tag, found in page.tags if {"src", "href"} & set(found)]
-    assert [tag for tag, _ in page.tags].count("b") == 6  # the best of each column
-    assert page.text.count(" ≈") == 8  # of 3 samples of each dataset, all others are tied
+    text = html_of(areas_of(sample_rows(MEANS)), tmp_path)
+    assert not re.findall(r"<[^>]*\b(?:src|href)=", text)
+    assert text.count("<b>") == 6  # the best of each column
+    assert text.count(" ≈<") == 8  # of 3 samples of each dataset, all others are tied
 
 
 def test_a_button_puts_families_together_and_ranks_again(tmp_path):
