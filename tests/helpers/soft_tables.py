@@ -59,11 +59,6 @@ def areas_of(rows, **settings):
     return replace(table, blocks=table.blocks[: len(AUC_METRICS)], values=table.values[shown])
 
 
-def value_of(table, metric, dataset, method):
-    values = table.values.set_index(["metric", "dataset", "method"])
-    return values.loc[(metric, dataset, method)]
-
-
 def written(table, folder):
     paths = [folder / f"table.{suffix}" for suffix in ("csv", "tex", "html")]
     write(table, *paths)

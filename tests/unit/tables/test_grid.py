@@ -7,10 +7,8 @@ from pisoft.formatting import NOTHING
 from pisoft.tables.grid import (
     Column,
     blocks,
-    columns,
     each,
     general,
-    metrics,
     p_value,
     plain,
     rank,
@@ -24,45 +22,17 @@ METHODS = {"a": "A", "b": "B", "c": "C", "d": "D"}
 BY_VALUE = Column("Value", {"dataset": "sst2"}, plain(2))
 
 
-def results_of(*rows):
-    return Results(frame(rows), METHODS, {"sst2": "SST2"})
+def row(method, value, **more):
+    return statistics_row("auc_pi_soft_ns", "sst2", method, value, **more)
 
 
-def row(method, value, metric="auc_pi_soft_ns", dataset="sst2", **more):
-    return statistics_row(metric, dataset, method, value, **more)
-
-
-def labels_of(results, order_by, **options):
-    (block,) = blocks(results, {"": {}}, each("method", METHODS), [BY_VALUE], order_by, **options)
-    return [line.label for line in block.rows]
-
-
-def test_lines_are_ordered_by_rank_ties_as_given_and_without_a_value_last():
-    results = results_of(
-        row("a", None), row("b", 0.9, rank=3), row("c", 0.1, rank=1.5), row("d", 0.1, rank=1.5)
-    )
-    assert labels_of(results, BY_VALUE) == ["C", "D", "B", "A"]
-    assert labels_of(results, None) == ["A", "B", "C", "D"]
-
-
-def test_block_line_and_column_address_a_number_together():
-    results = results_of(
-        *(row(method, number, metric, dataset)
-          for number, (metric, dataset, method) in enumerate(
-              (m, d, name) for m in ("auc_pi_soft_ns", "auc_pi_soft_nc") for d in ("sst2", "x")
-              for name in "ab"))
-    )  # fmt: skip
-    grid = columns("dataset", {"sst2": "S", "x": "X", "absent": "?"}, general)
-    titles, lines = (
-        metrics(["auc_pi_soft_nc", "auc_pi_soft_ns"]),
-        each("method", {"a": "A", "b": "B"}),
-    )
-    made = blocks(results, titles, lines, grid, families={"a": "gradient"})
-    assert [block.title for block in made] == ["AUC π-Soft-NC ↑", "AUC π-Soft-NS ↑"]
-    texts = [[[entry.text for entry in line.entries] for line in block.rows] for block in made]
-    assert texts == [[["4", "6", NOTHING], ["5", "7", NOTHING]],
-                     [["0", "2", NOTHING], ["1", "3", NOTHING]]]  # fmt: skip
-    assert [line.family for line in made[0].rows] == ["gradient", ""]
+@pytest.mark.parametrize(("by", "labels"), [(BY_VALUE, "CDBA"), (None, "ABCD")])
+def test_lines_are_ordered_by_rank_ties_as_given_and_without_a_value_last(by, labels):
+    numbers = [("a", None, None), ("b", 0.9, 3), ("c", 0.1, 1.5), ("d", 0.1, 1.5)]
+    rows = [row(method, value, rank=place) for method, value, place in numbers]
+    results = Results(frame(rows), METHODS, {"sst2": "SST2"})
+    (block,) = blocks(results, {"": {}}, each("method", METHODS), [BY_VALUE], by)
+    assert [line.label for line in block.rows] == [*labels]
 
 
 def test_two_lines_of_one_label_are_both_shown():
@@ -70,14 +40,14 @@ def test_two_lines_of_one_label_are_both_shown():
 
 
 def test_the_best_is_bold_and_others_have_the_sign_of_their_test():
-    ends = {"low": 0.1, "high": 0.2, "best": "a", "metric": "auc_pi_soft_ns"}
+    ends = {"low": 0.1, "high": 0.2, "best": "a"}
     rows = [
         row("a", 0.9, rank=1, **ends),
         row("b", 0.8, rank=2, p_adjusted=0.05, **ends),
         row("c", 0.7, rank=3, p_adjusted=0.049, **ends),
         row("d", 0.6, rank=4, p_adjusted=0.5, p_equivalence=0.049, **ends),
         row("e", 0.6, rank=5, **ends),
-        row("f", None, best="a", metric="auc_pi_soft_ns"),
+        row("f", None, best="a"),
     ]
     results = Results(frame(rows), {name: name.upper() for name in "abcdef"}, {"sst2": "SST2"})
     shown = [ranked(number) for number in results.numbers().values()]
