@@ -15,22 +15,24 @@ from pisoft.store.parquet import write_rows
 from pisoft.views.view import View
 
 
-def estimated(rows, kind="soft_samples", resamples=200, margin=None) -> SimpleNamespace:
-    """Return the results of samples of a kind, a frame for each question."""
-    return _estimated(json.dumps(rows), kind, resamples, margin)
+def estimated(rows, kind="soft_samples", margin=None, records=()) -> SimpleNamespace:
+    """Return the results of samples of a kind, a frame for each question.
+
+    `records` are rows of `datasets` that say in which clusters the samples are.
+    """
+    return _estimated(json.dumps([rows, records]), kind, margin)
 
 
 @functools.cache  # many tests look at the same rows
-def _estimated(written: str, kind: str, resamples: int, margin: float | None) -> SimpleNamespace:
-    rows = json.loads(written)
+def _estimated(written: str, kind: str, margin: float | None) -> SimpleNamespace:
+    rows, records = json.loads(written)
     datasets = tuple(dict.fromkeys(row["dataset"] for row in rows))
-    settings = UncertaintyJob(
-        datasets=datasets, seed=1, resamples=resamples, equivalence_margin=margin
-    )
+    settings = UncertaintyJob(datasets=datasets, seed=1, resamples=200, equivalence_margin=margin)
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / f"{kind}.parquet"
-        write_rows(path, kind, rows, {})
-        made = summaries(Files({"samples": [path]}), settings)
+        samples, clusters = (Path(folder) / f"{name}.parquet" for name in (kind, "datasets"))
+        write_rows(samples, kind, rows, {})
+        write_rows(clusters, "datasets", records, {})
+        made = summaries(Files({"samples": [samples], "clusters": [clusters]}), settings)
         return SimpleNamespace(
             **{question: summary_table(question, made[question]).to_pandas() for question in made}
         )
