@@ -142,19 +142,6 @@ def test_samples_of_a_cluster_count_once_in_the_errors():
     pd.testing.assert_frame_equal(table[columns], plain[columns])
 
 
-def test_a_sample_that_failed_at_one_depth_counts_at_none():
-    values = {
-        1: {"development": [0.9, 0.9, 0.0], "rest": [0.1, 0.2]},
-        2: {"development": [0.5, 0.5, None], "rest": [0.6, 0.7]},
-    }
-    numbers = numbers_of(study_rows(values))
-    assert numbers["selected"]["position"] == 1, "the mean over all three would prefer depth 2"
-    assert numbers["development", 1]["value"] == pytest.approx(0.9)
-    failed = {key: n["n_failed"] for key, n in numbers.items()}
-    assert (failed["development", 1], failed["rest", 2], failed["leaky"]) == (1, 0, 1)
-    assert {n["text"] for n in numbers.values()} == {"1 nonfinite_attribution"}
-
-
 @pytest.mark.parametrize(("part", "kept"), [("development", 1), ("rest", 1), ("rest", 0)])
 def test_too_small_a_part_has_no_value(part, kept):
     values = {d: {**parts, part: parts[part][:kept]} for d, parts in DISAGREEING.items()}
@@ -215,6 +202,7 @@ def test_every_number_equals_a_plain_computation(metric, weights):
         columns = ("value", "standard_error", "low", "high", "position", "n", "n_failed")
         result = [mean, error, mean - width, mean + width, depth, len(part), len(failed)]
         assert [numbers[name][c] for c in columns] == pytest.approx(result, nan_ok=True)
+        assert numbers[name]["text"] == ("2 nonfinite_attribution" if lost else "")
 
 
 # From soft files -------------------------------------------------------------------------------
