@@ -1,9 +1,11 @@
 """What the models answered, recomputed in plain Python from the written rows."""
 
 import math
+from functools import partial
 
 import pytest
-from scipy.special import stdtrit
+from scipy.stats import norm, t
+from statsmodels.stats.proportion import proportion_confint
 
 from helpers import explained_rows
 from helpers.script_runs import summary_rows
@@ -13,6 +15,7 @@ from pisoft.statistics.accuracy import summaries
 from pisoft.statistics.reading import Files
 from pisoft.store.parquet import write_rows
 
+wilson = partial(proportion_confint, method="wilson")
 RECORDS = ("ok", "too_many_words", "empty_record", "too_many_words")
 
 
@@ -58,7 +61,7 @@ def test_accuracy_is_over_ok_samples(tmp_path):
     rows = rows.drop("mean_margin")
     assert (rows[["n", "n_failed"]] == [3, 1]).all(axis=None)
     for share in ("accuracy", "greedy_is_label"):
-        assert rows.loc[share, ["low", "high"]].tolist() == pytest.approx(wilson(2 / 3, 3))
+        assert rows.loc[share, ["low", "high"]].tolist() == pytest.approx(wilson(2, 3))
     assert rows["low"].count() == 2
 
 
@@ -69,12 +72,6 @@ def by_metric(paths, **others):
     files = Files(datasets=[records], prompts=[prompts], generations=[generations], **others)
     (rows,) = summaries(files, RunJob(run="demo"))["accuracy"]
     return rows.set_index("metric")
-
-
-def wilson(share, n, z=1.959963984540054):
-    centre = (share + z**2 / (2 * n)) / (1 + z**2 / n)
-    half = z / (1 + z**2 / n) * math.sqrt(share * (1 - share) / n + z**2 / (4 * n**2))
-    return [centre - half, centre + half]
 
 
 @pytest.mark.parametrize(("status", "n"), [("ok", 1), ("empty_record", 0)])
@@ -101,8 +98,9 @@ def test_an_interval_is_of_clusters(tmp_path):
     write_rows(tmp_path / "clusters.parquet", "datasets", records, {})
     rows = by_metric(paths, clusters=[tmp_path / "clusters.parquet"])
     assert rows.loc["accuracy", ["value", "n", "n_clusters"]].tolist() == [0.5, 8, 4]
-    reach = stdtrit(3, 0.975) * math.sqrt(4 / 3)  # of four independent texts
-    assert rows.loc["accuracy", ["low", "high"]].tolist() == pytest.approx(wilson(0.5, 4, reach))
+    reach = t.ppf(0.975, 3) * math.sqrt(4 / 3)  # of four independent texts
+    expected = wilson(2, 4, alpha=2 * norm.sf(reach))
+    assert rows.loc["accuracy", ["low", "high"]].tolist() == pytest.approx(expected)
 
 
 def test_prompts_and_generations_of_different_samples_are_an_error(tmp_path):

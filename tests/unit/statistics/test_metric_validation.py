@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.stats import kendalltau
+from statsmodels.stats.proportion import proportion_confint
 
 from helpers import script_runs
 from helpers.soft_files import GRID, soft_rows, soft_summaries
@@ -41,10 +42,8 @@ def test_shares_are_counts_with_ties_as_a_half():
         wins = sum(a > b for a, b in pairs) + sum(a == b for a, b in pairs) / 2
         row = rows[f"{better}_over_{worse}", ""]
         assert (row["value"], row["n"], row["n_failed"]) == (wins / 40, 40, 0)
-        p, z = wins / 40, 1.959963984540054
-        middle = (p + z**2 / 80) / (1 + z**2 / 40)  # Wilson, 1927
-        half = z / (1 + z**2 / 40) * np.sqrt(p * (1 - p) / 40 + z**2 / (4 * 40**2))
-        assert (row["low"], row["high"]) == pytest.approx((middle - half, middle + half))
+        wilson = proportion_confint(wins, 40, method="wilson")
+        assert (row["low"], row["high"]) == pytest.approx(wilson)
 
 
 def test_the_ladder_is_kendalls_tau_of_every_sample():
