@@ -1,9 +1,5 @@
 """Estimates, their intervals and tests against direct implementations and simulation."""
 
-import json
-import os
-import subprocess
-import sys
 from dataclasses import replace
 
 import numpy as np
@@ -12,12 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import norm, skew, t
+from threadpoolctl import threadpool_limits
 
-from helpers.script_runs import SCRIPTS
 from helpers.sign_flips import step_down
 from pisoft.config.jobs.summaries import ResamplingJob
 from pisoft.seeds import keyed_generator
 from pisoft.statistics.estimates import (
+    P_VALUES,
     estimate,
     estimate_cells,
     estimate_rows,
@@ -59,9 +56,9 @@ def row_of(samples, resamples=200):
     return rows_of({"d": samples}, resamples).loc["d", "m", "x"]
 
 
-def average_test(datasets, resamples):
+def average_tests(datasets, resamples):
     tests = paired_tests(datasets, drawing(resamples), ["metric"])
-    return tests[tests["dataset"] == AVERAGE].iloc[0]
+    return tests[tests["dataset"] == AVERAGE]
 
 
 def drawn_samples(n, resamples, dataset="d", seed=1):
@@ -152,16 +149,6 @@ def test_medians_of_counts_are_those_of_the_repeated_values(values, seed):
     assert medians(values, counts) == pytest.approx(expected, nan_ok=True)
 
 
-def test_a_median_and_its_interval_are_of_the_resamples_of_the_means():
-    values = np.array([3.0, NAN, 1.0, 8.0, 4.0])
-    samples = replace(means({"mean": values, "median": values}), medians=[False, True])
-    replicates = estimate({"d": samples}, drawing(700))["d"].replicates["m"]
-    drawn = np.concatenate([values[None], values[drawn_samples(5, 700)]])
-    for name, reduce in (("median", np.nanmedian), ("mean", np.nanmean)):
-        expected = reduce(drawn, axis=1)
-        assert replicates[name].to_numpy() == pytest.approx(expected, nan_ok=True)
-
-
 @pytest.mark.filterwarnings("error")
 def test_one_sample_has_no_interval_and_none_has_no_value():
     rows = rows_of({"d": means({"one": [2.0, NAN], "none": [NAN, NAN]})})
@@ -220,7 +207,7 @@ def test_ranks_count_the_better_and_half_of_those_equal_but_for_rounding(numbers
 def test_an_average_weighs_datasets_equally_and_is_tested_with_the_samples_of_all():
     generator = np.random.default_rng(10)
     datasets = {name: means({"x": [*generator.random(n), NAN]}) for name, n in (("a", 5), ("b", 8))}
-    row = average_test(datasets, 10)
+    row = average_tests(datasets, 10).iloc[0]
     values = [samples.numerators.dropna() for samples in datasets.values()]
     parts = np.concatenate([of_dataset / len(of_dataset) / 2 for of_dataset in values])
     assert row[["value", "n"]].tolist() == pytest.approx([parts.sum(), 13])
@@ -237,7 +224,7 @@ def test_an_average_is_resampled_within_its_datasets():
     generator = np.random.default_rng(11)
     values = {"a": -1 + generator.normal(0, 0.01, 9), "b": 1.1 + generator.normal(0, 0.01, 9)}
     datasets = {name: means({"x": column}) for name, column in values.items()}
-    row = average_test(datasets, 2000)
+    row = average_tests(datasets, 2000).iloc[0]
     assert row["value"] == pytest.approx(0.05, abs=0.01)
     assert row["p_value"] == 1 / 2001
     error = np.sqrt(sum(column.var() / 9 / 4 for column in values.values()))
@@ -280,40 +267,25 @@ def test_an_average_is_equivalent_by_the_error_of_all_its_datasets():
 
 # Threads ----------------------------------------------------------------------------------------
 
-# Equal columns, of whose resamples the last bits depend on the number of threads; and differences
-# of columns with the same numbers in another order.
-TIED = """
-import json
-import numpy as np, pandas as pd
-from pisoft.config.jobs.summaries import ResamplingJob
-from pisoft.statistics.estimates import P_VALUES, estimate, estimate_rows, paired_tests
-from pisoft.statistics.samples import Samples
-from pisoft.statistics.orders import ranks
-settings, generator = ResamplingJob(seed=1, resamples=1000), np.random.default_rng(1)
-tied = np.tile(generator.random((300, 22)).round(2), (1, 7))
-columns = pd.MultiIndex.from_product([["m"], range(154)], names=["metric", "method"])
-datasets = {name: Samples.of_means(pd.DataFrame(tied, columns=columns)) for name in ("a", "b")}
-replicates = estimate(datasets, settings)["average"].replicates.to_numpy()
-differences = pd.DataFrame(tied - generator.permuted(tied, axis=0), columns=columns)
-tests = paired_tests({"a": Samples.of_means(differences)}, settings, ["metric"])
-rows = estimate_rows(datasets, settings)
-numbers = [
-    ranks(replicates, "highest").mean(axis=0),
-    tests[[*P_VALUES, "detectable"]].to_numpy().ravel(),
-    rows[["value", "low", "high", "standard_error"]].to_numpy().ravel(),
-]
-print(json.dumps(np.concatenate(numbers).tolist()))
-"""
+
+def numbers_of_ties(threads):
+    """Ranks of equal columns, tests of columns that sum to 0 but for rounding, and estimates."""
+    generator = np.random.default_rng(1)
+    tied = np.tile(generator.random((300, 22)).round(2), (1, 7))
+    differences = tied - generator.permuted(tied, axis=0)
+    datasets = {name: means(dict(enumerate(tied.T))) for name in ("a", "b")}
+    with threadpool_limits(threads):
+        replicates = estimate(datasets, drawing(1000))[AVERAGE].replicates.to_numpy()
+        tests = average_tests({"d": means(dict(enumerate(differences.T)))}, 1000)
+        rows = rows_of(datasets, 1000)
+    columns = ["value", "low", "high", "standard_error"]
+    mean_ranks = ranks(replicates, "highest").mean(axis=0)
+    return [mean_ranks, tests[[*P_VALUES, "detectable"]].to_numpy(), rows[columns].to_numpy()]
 
 
 def test_tied_methods_have_the_same_ranks_and_p_values_on_any_number_of_threads():
-    numbers = []
-    for threads in ("1", "2"):
-        names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
-        environment = {**os.environ, **dict.fromkeys(names, threads), "PYTHONPATH": f"{SCRIPTS}"}
-        printed = subprocess.check_output([sys.executable, "-c", TIED], env=environment)
-        numbers.append(np.array(json.loads(printed)))
-    one, two = numbers
-    assert one[:22] == pytest.approx(one[22:44], rel=0, abs=1e-12)
-    assert (one[154 : 154 * 9] == 1).mean() > 0.5, "nothing differs but by rounding"
-    assert one == pytest.approx(two, rel=0, abs=1e-12)
+    one, two = numbers_of_ties(1), numbers_of_ties(2)
+    assert one[0][:22] == pytest.approx(one[0][22:44], rel=0, abs=1e-12)
+    assert (one[1] == 1).mean() > 0.5, "nothing differs but by rounding"
+    for before, after in zip(one, two, strict=True):
+        assert before == pytest.approx(after, rel=0, abs=1e-12)
