@@ -29,6 +29,21 @@ def statistics_row(metric: str, dataset: str, method: str, value: float | None, 
     return result_row("statistics", value, metric=metric, dataset=dataset, method=method, **more)
 
 
+def sample_rows(
+    values: Mapping[str, Iterable], metric: str, dataset: str = "sst2", **keys: Any
+) -> Rows:
+    """Return rows of samples; `values` = {method: values by sample}; None: it failed."""
+    return [
+        {
+            **{"model": "llama", "dataset": dataset, "metric": metric, **keys},
+            **{"method": method, "sample_id": f"s{number}", "value": value},
+            "status": "nonfinite_attribution" if value is None else "ok",
+        }
+        for method, column in values.items()
+        for number, value in enumerate(column)
+    ]
+
+
 def rank_rows(metric: str, ranks: Mapping[str, float | None]) -> Rows:
     """Return rows of `ranks`, the intervals one rank to each side."""
     rows = []

@@ -8,6 +8,7 @@ import pytest
 from scipy.stats import spearmanr
 
 from helpers import explained_rows, script_runs
+from helpers.result_rows import sample_rows
 from pisoft.faithfulness.scores import normalise
 from pisoft.statistics.density import gini, rank_correlations
 from pisoft.statistics.metrics import AVERAGE
@@ -15,7 +16,7 @@ from pisoft.store.parquet import read_rows, write_rows
 
 GENERATOR = np.random.default_rng(7)
 METHODS = ("random", "saliency", "mine", "attention")
-SAMPLES = ("a", "b", "c", "d")
+SAMPLES = ("s0", "s1", "s2", "s3")
 AREAS = {(m, s): GENERATOR.random() for m in METHODS for s in SAMPLES}
 RAW = {(m, s): GENERATOR.random(9) ** (1 + 2 * n) for n, m in enumerate(METHODS) for s in SAMPLES}
 SETTINGS = {"scope": "content", "normalisation": "minmax", "seed": 1, "resamples": 200}
@@ -25,14 +26,9 @@ def summarised(folder, methods=METHODS, missing=(), unexplained=()):
     """Return the rows of both summaries."""
     raw = {m: {s: [None if (m, s) in unexplained else RAW[m, s]] for s in SAMPLES} for m in methods}
     samples = folder / "soft_samples.parquet"
-    cell = {"protocol": "dynamic", "model": "llama", "dataset": "sst2"}
-    bad = {"value": None, "status": "nonfinite_attribution"}
+    areas = {m: [None if (m, s) in missing else AREAS[m, s] for s in SAMPLES] for m in methods}
     metrics = ("auc_pi_soft_ns", "auc_pi_soft_nc", "identity")
-    rows = [
-        {**cell, "metric": metric, "method": m, "sample_id": s}
-        | (bad if (m, s) in missing else {"value": AREAS[m, s], "status": "ok"})
-        for metric, m, s in itertools.product(metrics, methods, SAMPLES)
-    ]
+    rows = [row for name in metrics for row in sample_rows(areas, name, protocol="dynamic")]
     write_rows(samples, "soft_samples", rows, {})
     made = {kind: folder / f"{kind}.parquet" for kind in ("density", "density_correlations")}
     files = explained_rows.write_scores(folder, raw, 9) | {"soft_samples": samples}
@@ -66,11 +62,11 @@ def test_gini_of_closed_forms_and_as_mean_difference_of_pairs(values, expected):
 
 
 def test_densities_are_means_over_samples(tmp_path):
-    density, _ = summarised(tmp_path, unexplained=[("mine", "b")])
+    density, _ = summarised(tmp_path, unexplained=[("mine", "s1")])
     rows = density.set_index(["dataset", "method", "metric"])
     measures = (("mean_score", np.mean), ("gini", plain_gini))
     for (name, measure), method in itertools.product(measures, METHODS):
-        values = [measure(scores(method, s)) for s in SAMPLES if (method, s) != ("mine", "b")]
+        values = [measure(scores(method, s)) for s in SAMPLES if (method, s) != ("mine", "s1")]
         expected = [np.mean(values), len(values), 4 - len(values)]
         for dataset in ("sst2", AVERAGE):
             numbers = rows.loc[(dataset, method, name), ["value", "n", "n_failed"]].tolist()
@@ -78,7 +74,7 @@ def test_densities_are_means_over_samples(tmp_path):
 
 
 def test_correlations_are_taken_within_samples_over_the_methods_with_both_numbers(tmp_path):
-    missing = [("attention", "c"), *((m, "d") for m in METHODS[1:])]
+    missing = [("attention", "s2"), *((m, "s3") for m in METHODS[1:])]
     _, correlations = summarised(tmp_path, missing=missing)
     rows = correlations.set_index(["metric", "dataset", "other", "part"])
     for part, methods in (("all", METHODS), ("without random", METHODS[1:])):

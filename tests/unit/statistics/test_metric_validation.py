@@ -1,7 +1,5 @@
 """The order of the controls by each metric, against counts made by hand."""
 
-import itertools
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -9,6 +7,7 @@ from scipy.stats import kendalltau
 from statsmodels.stats.proportion import proportion_confint
 
 from helpers import script_runs
+from helpers.result_rows import sample_rows
 from helpers.soft_files import GRID, soft_rows, soft_summaries
 from pisoft.config.jobs.summaries import MetricValidationJob
 from pisoft.statistics.controls import curve_values, sample_values
@@ -120,12 +119,9 @@ def files(tmp_path):
     steps = {"a": 1, "b": 2, "c": 1}
     rows = {name: soft_rows(steps, seed=seed) for seed, name in enumerate(NAMES)}
     path = tmp_path / "ranking_samples.parquet"
-    cell = {"model": "llama", "dataset": "sst2", "status": "ok", "reason": None}
+    values = {name: [1 - index / 20] * 2 for index, name in enumerate(NAMES)}
     metrics = ("deletion_auc", "insertion_auc")
-    ranked = [
-        {**cell, "method": name, "sample_id": sample, "metric": metric, "value": 1 - index / 20}
-        for (index, name), sample, metric in itertools.product(enumerate(NAMES), "ab", metrics)
-    ]
+    ranked = [row for metric in metrics for row in sample_rows(values, metric, reason=None)]
     reason = {"status": "not_applicable", "reason": "open", "sample_id": None, "value": None}
     write_rows(path, path.stem, [*ranked, {**ranked[0], "dataset": "why", **reason}], {})
     return {**soft_summaries(tmp_path, rows), path.stem: path}

@@ -6,21 +6,15 @@ from pandas.testing import assert_frame_equal
 
 from helpers import explained_rows
 from helpers.estimated_results import estimated
+from helpers.result_rows import sample_rows
 from helpers.sign_flips import step_down
 from pisoft.statistics.results import select
 
 NC = "auc_pi_soft_nc"
 
 
-def rows_of(values, dataset="sst2", metric=NC, status="ok"):
-    """Rows of `soft_samples`: `values` = {method: values by sample}; None failed."""
-    keys = {"protocol": "dynamic", "model": "llama", "dataset": dataset, "metric": metric}
-    return [
-        {**keys, "method": method, "sample_id": f"s{number}", "value": value}
-        | {"status": "nonfinite_attribution" if value is None else status}
-        for method, column in values.items()
-        for number, value in enumerate(column)
-    ]
+def rows_of(values, dataset="sst2", metric=NC):
+    return sample_rows(values, metric, dataset, protocol="dynamic")
 
 
 def samples_of(values, dataset="sst2"):
@@ -85,8 +79,8 @@ def ranking_rows(values, samples):
     methods = {
         method: [value + n / 100 for n in range(samples)] for method, value in values.items()
     }
-    rows = [row for m in ("deletion_auc", "insertion_auc") for row in rows_of(methods, metric=m)]
-    return [{k: v for k, v in row.items() if k != "protocol"} | {"reason": None} for row in rows]
+    metrics = ("deletion_auc", "insertion_auc")
+    return [row for metric in metrics for row in sample_rows(methods, metric, reason=None)]
 
 
 def test_insertion_is_best_where_lowest_and_a_single_method_has_numbers():
