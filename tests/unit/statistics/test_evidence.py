@@ -134,53 +134,44 @@ def test_a_sample_without_scores_or_without_evidence_is_a_row_that_says_so(tmp_p
 # Answers that are shown to depend on their evidence --------------------------------------------
 
 
-def planted(sample_id, **places):
+RED, BOTH = {"red": 1}, {"red": 0, "blue": 4}  # where each answer's statement stands
+ANSWERS = {  # statements, answer, answers without each of these, evidence or why it has none
+    "shown": (RED, "red", ["blue"], 1),
+    "unread": (RED, "red", ["red"], "answer_unchanged"),
+    "unknown": (RED, "red", [None], "answer_unchanged"),
+    "wrong": (RED, "green", ["blue"], "answer_not_stated"),
+    "first of two": (BOTH, "red", ["green", "red"], 0),
+    "second of two": (BOTH, "blue", ["blue", "red"], 4),
+    "either of two": (BOTH, "blue", ["blue", "blue"], "answer_unchanged"),
+}
+
+
+def planted(sample_id, places):
     """Return a prompt of six tokens, of which each answer's statement is at one place."""
-
-    def row(evidence):
-        return explained_rows.prompt(sample_id, ["t"] * 6, evidence)
-
-    counterfactuals = [
-        {"answer": answer, "evidence_mask": row([at])["evidence_mask"], "input_ids": [1]}
+    masks = {
+        answer: explained_rows.prompt(sample_id, ["t"] * 6, [at])["evidence_mask"]
         for answer, at in places.items()
-    ]
-    return row(sorted(places.values())) | {"counterfactuals": counterfactuals}
-
-
-def answered(sample_id, label, *changed):
-    """Return an answer, and what it is in each counterfactual."""
-    return explained_rows.answer(sample_id, predicted=label) | {"counterfactual_labels": changed}
-
-
-def test_a_record_counts_if_its_answer_changes_with_the_evidence(tmp_path):
-    cases = {
-        "shown": ("red", "blue", "ok"),
-        "unread": ("red", "red", "answer_unchanged"),
-        "unknown": ("red", None, "answer_unchanged"),
-        "wrong": ("green", "blue", "answer_not_stated"),
     }
-    scores = [explained_rows.attribution(name, [0, 5, 1, 2, 3, 4]) for name in cases]
-    asked = [planted(name, red=1) for name in cases]
-    answers = [answered(name, label, changed) for name, (label, changed, _) in cases.items()]
-    values = summarised(tmp_path, asked, scores, answers)
-    for (name, (*_, expected)), metric in itertools.product(cases.items(), METRICS):
-        value, status = values[name, metric]
-        assert status == expected
-        assert (value is None) == (status != "ok")
-    expected = {"recall_at_10_percent": 1.0, "evidence_depth": 0.2, "perturbable_tokens": 6.0}
-    assert {metric: values["shown", metric][0] for metric in expected} == expected
+    counterfactuals = [
+        {"answer": answer, "evidence_mask": mask, "input_ids": [1]}
+        for answer, mask in masks.items()
+    ]
+    asked = explained_rows.prompt(sample_id, ["t"] * 6, sorted(places.values()))
+    return asked | {"counterfactuals": counterfactuals}
 
 
-def test_of_statements_that_disagree_the_evidence_is_that_of_the_answer(tmp_path):
-    given = {"first": ("red", "green", "red"), "second": ("blue", "blue", "red")}
-    given["either"] = ("blue", "blue", "blue")
-    asked = [planted(name, red=0, blue=4) for name in given]
-    answers = [answered(name, *labels) for name, labels in given.items()]
-    scores = [explained_rows.attribution(name, [9, 0, 1, 2, 3, 4]) for name in given]
+def test_evidence_is_the_statement_without_which_the_answer_changes(tmp_path):
+    raw = [0, 5, 1, 2, 3, 4]
+    asked = [planted(name, places) for name, (places, *_) in ANSWERS.items()]
+    answers = [
+        explained_rows.answer(name, predicted=label) | {"counterfactual_labels": changed}
+        for name, (_, label, changed, _) in ANSWERS.items()
+    ]
+    scores = [explained_rows.attribution(name, raw) for name in ANSWERS]
     values = summarised(tmp_path, asked, scores, answers)
-    assert values["first", "recall_at_10_percent"] == (1.0, "ok")
-    assert values["first", "evidence_depth"] == (0.0, "ok")
-    assert values["second", "recall_at_10_percent"] == (0.0, "ok")
-    assert values["second", "evidence_auprc"] == (pytest.approx(1 / 3), "ok")
-    assert values["second", "evidence_depth"] == (0.8, "ok")
-    assert values["either", "evidence_auprc"] == (None, "answer_unchanged")
+    for name, (*_, evidence) in ANSWERS.items():
+        expected = [(None, evidence)] * len(METRICS)
+        if isinstance(evidence, int):
+            numbers = on_evidence(np.array(raw) / 5, np.arange(6) == evidence)
+            expected = [(pytest.approx(number), "ok") for number in numbers]
+        assert [values[name, metric] for metric in METRICS] == expected
