@@ -7,13 +7,14 @@ from collections.abc import Iterator
 from itertools import combinations
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 
 from pisoft.attribution import load_method
 from pisoft.config.commandline import run_file, run_file_parser
 from pisoft.config.loading import load_run
 from pisoft.errors import BenchmarkError, did_you_mean
-from pisoft.statistics.metrics import AUC_METRICS, CONTROL, METRICS
+from pisoft.statistics.metrics import AUC_METRICS, CONTROL, LEVEL, METRICS
 from pisoft.statistics.reading import load_rows
 from pisoft.statistics.samples import sample_matrix
 from pisoft.workflow.commandline import run
@@ -43,6 +44,9 @@ def main(arguments: argparse.Namespace) -> None:
     margin = arguments.margin or config.run_file.statistics.equivalence_margin or 0.0
     clips = dict(zip(AUC_METRICS, (arguments.clip_ns, arguments.clip_nc), strict=True))
     table = decisions(rows, arguments.against, clips, arguments.alpha, margin, arguments.pool)
+    table["by_test"] = verdicts_by_test(
+        table, load_rows(path.with_name("comparisons.parquet"), "comparisons")
+    )
     for cell, lines in table.groupby(CELL, sort=False):
         protocol, model, dataset, metric = cell
         print(f"\n{METRICS[metric].name} · {protocol} · {model} · {dataset} · clip {clips[metric]}")
@@ -98,6 +102,17 @@ def decisions(
     return pd.concat(blocks, ignore_index=True)
 
 
+def verdicts_by_test(table: pd.DataFrame, comparisons: pd.DataFrame) -> list[str]:
+    """Return the verdict of the run's test over all records on each line of :func:`decisions`."""
+    turned = comparisons.rename(columns={"method": "other", "other": "method"})
+    both = pd.concat([comparisons, turned.assign(value=-turned["value"])])
+    joined = table.merge(both, on=[*CELL, "method", "other"], how="left", validate="one_to_one")
+    significant = joined["p_adjusted"] < LEVEL
+    return np.select(
+        [significant & (joined["value"] > 0), significant], ["higher", "lower"], "open"
+    ).tolist()
+
+
 def _blocks(
     rows: pd.DataFrame,
     cell: tuple[str, ...],
@@ -126,11 +141,16 @@ def _blocks(
 
 
 def _saved(lines: pd.DataFrame) -> str:
-    """Return how many comparisons were decided, and the share of records after that."""
+    """Return how many comparisons were decided, as by the test, and what share of records on."""
     decided = (lines["verdict"] != "open").sum()
     share = 1 - lines["records"].sum() / max(lines["of"].sum(), 1)
     last = f" (all after {lines['records'].max()} records)" if decided == len(lines) else ""
-    return f"{decided} of {len(lines)} decided{last}; {share:.0%} of their records saved"
+    differs = lines["by_test"] != "open"
+    alike = (differs & (lines["verdict"] == lines["by_test"])).sum()
+    return (
+        f"{decided} of {len(lines)} decided{last}; {share:.0%} of their records saved; {alike} of "
+        f"the {differs.sum()} differences that the test over all records finds"
+    )
 
 
 def parser() -> argparse.ArgumentParser:

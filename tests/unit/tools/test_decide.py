@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from decide import CONFIG_FOLDER, decisions, main, parser
+from decide import CONFIG_FOLDER, _saved, decisions, main, parser, verdicts_by_test
 from pisoft.errors import BenchmarkError
 
 CLIPS = {"auc_pi_soft_ns": 1.0}
@@ -44,6 +44,19 @@ def test_a_leader_that_records_choose_is_compared_as_strictly_as_all_pairs_are()
     assert (leader["verdict"] == "lower").all()
     assert leader.loc[("random", "good"), "records"] == every.loc[("random", "good"), "records"]
     assert leader["records"].iloc[0] > decided("random")["records"].iloc[0]
+
+
+def test_verdicts_stand_beside_those_of_the_test_over_all_records() -> None:
+    table = decided("leader")
+    pairs = [("good", "random", 0.2, 0.01), ("poor", "good", -0.2, 0.05), ("random", "poor", 1, 0)]
+    names = ["method", "other", "value", "p_adjusted"]
+    comparisons = pd.DataFrame([{**CELL, **dict(zip(names, pair, strict=True))} for pair in pairs])
+    table["by_test"] = verdicts_by_test(table, comparisons)
+    assert [*zip(table["method"], table["by_test"], strict=True)] == [
+        ("random", "lower"),
+        ("poor", "open"),
+    ]
+    assert _saved(table).endswith("1 of the 1 differences that the test over all records finds")
 
 
 def test_unknown_methods_are_named() -> None:
