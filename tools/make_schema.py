@@ -5,9 +5,10 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from pisoft.attribution import available_methods, load_method
+from pisoft.attribution import available_methods, load_method, method_without_models
 from pisoft.config.jobs.pages import PublishedJob
 from pisoft.config.loading import load_config, read_yaml
+from pisoft.config.models import TOKEN_BUDGETS
 from pisoft.config.reference import PAGE as CONFIGURATION
 from pisoft.config.reference import reference
 from pisoft.config.schema import schemas
@@ -33,10 +34,16 @@ def generated() -> dict[str, str]:
     paper = load_config(read_yaml(PAPER), ROOT / "config/catalogue", str(PAPER), load_method)
     return {
         **schemas(),
-        CONFIGURATION: reference(page, methods),
+        CONFIGURATION: reference(page, methods, {name: _passes(name) for name in methods}),
         CONTRACTS: contracts_page(),
         PAPER_SETTINGS: paper_settings_page(PublishedJob.of(paper)),
     }
+
+
+def _passes(name: str) -> list[float]:
+    """Return a method's passes for 100 tokens and one explained step, and for ten."""
+    method = method_without_models(name, {}, TOKEN_BUDGETS["cuda"])
+    return [method.forwards(100, steps) for steps in (1, 10)]
 
 
 def parser() -> argparse.ArgumentParser:

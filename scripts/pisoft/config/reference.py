@@ -19,6 +19,12 @@ from pisoft.errors import BenchmarkError
 PAGE = "docs/reference/configuration.md"
 MARK = "<!-- written by `make schema` from here on -->\n"
 
+PASSES = """\
+Passes: forward and backward passes through the model for one sample whose prompt has 100 tokens,
+all in scope, with default options. ReAGent's are at most so many. Many of them are shorter: tokens
+before the first one that differs are read once.
+"""
+
 Schema = Mapping[str, Any]  # a part of a JSON schema
 _LIMITS = {
     "exclusiveMinimum": "> {}",
@@ -31,8 +37,15 @@ _LIMITS = {
 }
 
 
-def reference(page: str, methods: Mapping[str, MethodClass]) -> str:
+def reference(
+    page: str, methods: Mapping[str, MethodClass], costs: Mapping[str, Sequence[float]]
+) -> str:
     """Return the reference page with the tables that stand below its mark, as Markdown.
+
+    Args:
+        page: as it is.
+        methods: classes of all attribution methods.
+        costs: of each, its passes for one explained step and for ten; see :data:`PASSES`.
 
     Raises:
         BenchmarkError: it has no such mark.
@@ -49,7 +62,7 @@ def reference(page: str, methods: Mapping[str, MethodClass]) -> str:
             f"File `config/catalogue/{kind}.yaml`: one entry per {words.removesuffix('s')}.\n",
             *_sections(definitions[entry.__name__], "", definitions),
         ]
-    parts += ["## Options of the attribution methods\n", *_methods(methods)]
+    parts += ["## Options of the attribution methods\n", *_methods(methods, costs)]
     return "\n".join(parts)
 
 
@@ -128,12 +141,18 @@ def _shortened(default: Any) -> str:
     return f"`{json.dumps(default)}`".replace('"', "")
 
 
-def _methods(methods: Mapping[str, MethodClass]) -> Iterator[str]:
+def _methods(
+    methods: Mapping[str, MethodClass], costs: Mapping[str, Sequence[float]]
+) -> Iterator[str]:
     """Yield the table of all attribution methods, then each method's options."""
     yield markdown_table(
-        ("name", "label", "family", "reference"),
-        [(f"`{name}`", m.label, m.family, m.reference) for name, m in methods.items()],
+        ("name", "label", "family", "passes, 1 step", "10 steps", "reference"),
+        [
+            (f"`{name}`", m.label, m.family, *(f"{cost:.0f}" for cost in costs[name]), m.reference)
+            for name, m in methods.items()
+        ],
     )
+    yield PASSES
     options = {name: [*_rows(m.Options.model_json_schema(), {})] for name, m in methods.items()}
     yield f"Without options: {', '.join(f'`{name}`' for name in options if not options[name])}.\n"
     for name, rows in options.items():
