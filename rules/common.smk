@@ -27,7 +27,7 @@ from pisoft.config.studies import Control, Permuted
 from pisoft.errors import BenchmarkError
 from pisoft.cost.limits import RunLimits
 from pisoft.statistics.metrics import CONTROL
-from pisoft.workflow.checks import checked_run
+from pisoft.workflow.checks import checked_run, warn_of_idle_gpu
 from pisoft.workflow.inputs import MASKED_MODEL_FILES, MODEL_FILES, Inputs
 from pisoft.workflow.jobs import Jobs, models_of, one_of, part_constraint, stated_throughput
 
@@ -43,6 +43,7 @@ try:
     LIMITS = RunLimits(CONFIG, RESULTS, stated_throughput(workflow.resource_settings))
     if workflow.is_main_process:
         LIMITS.check()
+        warn_of_idle_gpu(CONFIG)
 except BenchmarkError as error:
     raise WorkflowError(str(error)) from None
 

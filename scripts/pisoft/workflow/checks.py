@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+import shutil
 from collections.abc import Iterable, Mapping, MutableMapping
 from pathlib import Path
 from typing import Any
 
 from snakemake.exceptions import WorkflowError
+from snakemake.logging import logger
 
 from pisoft.attribution import load_method
 from pisoft.config.jobs.records import FetchJob
@@ -35,6 +37,20 @@ def checked_run(raw: Mapping[str, Any], files: Iterable[str], folder: Path) -> C
     except BenchmarkError as error:
         raise WorkflowError(str(error)) from None
     return config
+
+
+def warn_of_idle_gpu(config: Config) -> None:
+    """Name the models that compute on the CPU of a machine with a GPU, though they need not."""
+    on_cpu = [
+        name
+        for name, entry in config.models.items()
+        if entry.device == "auto" and not entry.resources.gpu
+    ]
+    if on_cpu and shutil.which("nvidia-smi"):
+        logger.warning(
+            f"This machine has a GPU, and resources.gpu is 0 of {', '.join(on_cpu)}: computing on "
+            "the CPU. `resources: {gpu: 1}` selects the GPU, `device: cpu` ends this warning."
+        )
 
 
 def check_unchanged(config: Config, environment: MutableMapping[str, str], is_run: bool) -> None:

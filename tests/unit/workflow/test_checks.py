@@ -1,0 +1,28 @@
+"""What is said of a configuration before any job."""
+
+import pytest
+
+from helpers.small_configuration import CATALOGUE, RUN, load_tree
+from pisoft.workflow import checks
+
+
+@pytest.mark.parametrize(
+    ("entry", "program", "warned"),
+    [
+        ({}, "/usr/bin/nvidia-smi", True),
+        ({}, None, False),
+        ({"device": "cpu"}, "/usr/bin/nvidia-smi", False),
+        ({"resources": {"gpu": 1}}, "/usr/bin/nvidia-smi", False),
+    ],
+    ids=["idle", "no GPU", "on purpose", "in use"],
+)
+def test_a_gpu_that_a_run_leaves_idle_is_named(entry, program, warned, tmp_path, monkeypatch):
+    models = {**CATALOGUE["models"], "small": {**CATALOGUE["models"]["small"], **entry}}
+    config = load_tree({**CATALOGUE, "models": models, "run": RUN}, tmp_path)
+    messages = []
+    monkeypatch.setattr(checks.shutil, "which", {"nvidia-smi": program}.get)
+    monkeypatch.setattr(checks.logger, "warning", messages.append)
+    checks.warn_of_idle_gpu(config)
+    assert [" of small: computing on the CPU." in message for message in messages] == [
+        True
+    ] * warned
