@@ -4,8 +4,9 @@
 and writes results/bench/draws.json, a list of {name, value, unit, peer, ratio, aim, met}: a file of
 its own, because it is about the run that is given, not about the machine.
 
-Compared are the preset `paper` (independent masks, 15 draws), the preset `efficient`, and budgets
-of draws (Latin masks, 15 at most). Three pools of draws are measured, on the same samples:
+Compared are the preset `paper` (independent masks, 15 draws), the preset `efficient`, the preset
+`sparse` with two retaining probabilities per step, three or four, and budgets of draws (Latin
+masks, 15 at most). Three pools of draws are measured, on the same samples:
 
 * independent masks, 15 draws, a quarter of the repetitions, as independent draws can be regrouped;
 * Latin masks, 15 draws, from which :mod:`pisoft.faithfulness.budget` takes draws in turn, as it
@@ -20,6 +21,11 @@ at equal n, and as many more samples are read until it is not. Coverage is the s
 that hold the mean of the population, whose values are the means over all draws of all pools; the
 intervals are those of n samples drawn from it with replacement, each with the value that one
 repetition has given it.
+
+For `sparse`, whole runs are simulated: the steps of `efficient` are kept at the π that a run with
+another seed would measure. The mean is the area under the means at each π; its interval is that of
+the completed curves, as in the tables (:meth:`pisoft.statistics.soft_files.Steps.completed`), and
+its half-width the root mean square over the runs.
 """
 
 from __future__ import annotations
@@ -29,27 +35,33 @@ import logging
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
+import pandas as pd
 from scipy.stats import t
 
 from measuring import Row, report, row
 from pisoft.config.evaluation import PRESETS, DrawBudget
 from pisoft.errors import BenchmarkError
 from pisoft.faithfulness.budget import CONFIDENCE, first_draws, further_draws, half_width
+from pisoft.faithfulness.curves import auc
+from pisoft.faithfulness.masks import measured_pi
 from pisoft.faithfulness.soft import BASELINES, METRICS
+from pisoft.statistics.soft_files import Steps
 from pisoft.store.parquet import OK
 from pisoft.workflow.commandline import run
 from run_cells import Cell, Pool, chosen_files, measure_pool, read_cell, run_parser
 
 PAPER_DRAWS, EFFICIENT_DRAWS = (PRESETS[name]["draws"] for name in ("paper", "efficient"))
-COST_AIM = (0.0, 0.1)  # forwards for the same interval, of paper's
+SPARSE_COUNTS = (PRESETS["sparse"]["pi_per_step"], 3, 4)  # retaining probabilities per step
 COVERAGE_AIM = (0.93, 0.97)
 # Counting Latin draws as independent widens a budget's intervals, stopping early narrows them.
 BUDGET_COVERAGE_AIM = 0.93
 INTERVALS = 10_000  # simulated ones per coverage
 BUDGETED_CELLS = 400  # simulated ones per budget
+SPARSE_SEEDS = 200  # of the π that are measured
+SPARSE_INTERVALS = 5  # simulated ones per seed, for the coverage
 
 
 @dataclass(frozen=True)
@@ -61,12 +73,38 @@ class Mode:
         forwards: per sample, all steps and both metrics.
         values: by metric, what repetitions have given every sample, (R, n).
         variances: by metric, Monte Carlo variance of a sample's value, mean over the samples.
+        cost_aim: forwards for the same interval, of paper's.
     """
+
+    cost_aim: ClassVar[tuple[float, float]] = (0.0, 0.1)
 
     name: str
     forwards: float
     values: Mapping[str, np.ndarray]
     variances: Mapping[str, float]
+
+    def resampled(self, metric: str) -> np.ndarray:
+        """Return the values of n samples drawn with replacement, (INTERVALS, n)."""
+        values, rng = self.values[metric], np.random.default_rng(1)
+        repetitions, n = values.shape
+        samples = rng.integers(n, size=(INTERVALS, n))
+        return values[rng.integers(repetitions, size=samples.shape), samples]
+
+
+@dataclass(frozen=True)
+class SparseMode(Mode):
+    """A mode whose values of samples depend on the other samples of their run.
+
+    Attributes:
+        runs: by metric, values of n samples drawn with replacement, (runs, n).
+    """
+
+    cost_aim: ClassVar[tuple[float, float]] = (0.0, 1 / 40)
+    runs: Mapping[str, np.ndarray]
+
+    def resampled(self, metric: str) -> np.ndarray:
+        """Return the values of n samples drawn with replacement, (runs, n)."""
+        return self.runs[metric]
 
 
 @dataclass(frozen=True)
@@ -143,8 +181,12 @@ def latin_mode(name: str, pool: Pool, weights: np.ndarray, grid_size: int) -> Mo
 
 def _forwards(pool: Pool, weights: np.ndarray, grid_size: int) -> float:
     """Return the forwards per sample of all draws of a pool."""
-    draws = {metric: areas.shape[2] for metric, areas in pool.areas.items()}
-    return step_forwards(grid_size, draws) * weights.shape[0] / weights.shape[1]
+    return step_forwards(grid_size, _draws(pool)) * weights.shape[0] / weights.shape[1]
+
+
+def _draws(pool: Pool) -> dict[str, int]:
+    """Return the draws of a pool, by metric."""
+    return {metric: areas.shape[2] for metric, areas in pool.areas.items()}
 
 
 def replay_budget(
@@ -201,6 +243,67 @@ def budget_mode(
     return mode, {metric: np.array(by_cell) for metric, by_cell in widths.items()}
 
 
+def sparse_mode(
+    pool: Pool, count: int, sample_of_step: np.ndarray, between: Mapping[str, float]
+) -> SparseMode:
+    """Return what a run gives that measures each step at so many retaining probabilities.
+
+    Args:
+        pool: with the draws of every retaining probability.
+        count: retaining probabilities per step, at most P.
+        sample_of_step: the sample of every step, 0 … n - 1, each at least once, (S,).
+        between: by metric, variance between samples; the rest of the interval's variance is the
+            mode's.
+    """
+    rng = np.random.default_rng(1)
+    steps_of = [np.flatnonzero(sample_of_step == sample) for sample in np.unique(sample_of_step)]
+    n, most = len(steps_of), max(map(len, steps_of))
+    values: dict[str, list[np.ndarray]] = {metric: [] for metric in METRICS}
+    runs: dict[str, list[np.ndarray]] = {metric: [] for metric in METRICS}
+    for seed in range(SPARSE_SEEDS):
+        measured = np.zeros((n, most, len(pool.grid)), dtype=bool)
+        for place in np.ndindex(n, most):
+            measured[place][measured_pi(len(pool.grid), count, seed, place)] = True
+        resamples = rng.integers(n, size=(SPARSE_INTERVALS, n))
+        for into, samples in ((values, np.arange(n)), *((runs, drawn) for drawn in resamples)):
+            areas = sparse_areas(pool, [steps_of[sample] for sample in samples], measured, rng)
+            for metric in METRICS:
+                into[metric].append(areas[metric])
+    of_runs = {metric: np.array(by_run) for metric, by_run in values.items()}
+    return SparseMode(
+        f"sparse, {count} π per step",
+        step_forwards(count, _draws(pool)) * len(sample_of_step) / n,
+        of_runs,
+        {m: float(by_run.var(axis=1, ddof=1).mean()) - between[m] for m, by_run in of_runs.items()},
+        {metric: np.array(by_run) for metric, by_run in runs.items()},
+    )
+
+
+def sparse_areas(
+    pool: Pool, steps_of: Sequence[np.ndarray], measured: np.ndarray, rng: np.random.Generator
+) -> dict[str, np.ndarray]:
+    """Return the areas under the samples' completed curves in one run, by metric, (n,).
+
+    Args:
+        pool: with the draws of every retaining probability; samples get a repetition at random.
+        steps_of: the steps of the sample at each place.
+        measured: whether a step is measured, by place and retaining probability, (n, steps, P).
+        rng: chooses the repetitions.
+    """
+    sample = np.repeat(np.arange(len(steps_of)), [len(steps) for steps in steps_of])
+    index = np.concatenate([np.arange(len(steps)) for steps in steps_of])
+    repetition = rng.integers(len(pool.curves["ns"]), size=len(steps_of))[sample]
+    at, grid = measured[sample, index], np.array(pool.grid)
+    with_original = np.insert(at, 0, True, axis=1)
+    steps = Steps(pd.Series(dtype=object), sample, {}, {}, grid, with_original, {}, {})
+    areas = {}
+    for metric in METRICS:
+        curves = pool.curves[metric][repetition, np.concatenate(steps_of)].mean(axis=-1)
+        of_steps = auc(grid, steps.completed(np.where(at, curves, np.nan)))
+        areas[metric] = np.bincount(sample, of_steps) / np.bincount(sample)
+    return areas
+
+
 def population(pools: Sequence[Pool], weights: np.ndarray, metric: str) -> np.ndarray:
     """Return every sample's mean over all draws of all pools, (n,)."""
     draws = [pool.areas[metric].transpose(1, 0, 2).reshape(len(weights), -1) for pool in pools]
@@ -218,19 +321,16 @@ def interval_half_width(between: float, within: float, n: int) -> float:
     return float(t.ppf((1 + CONFIDENCE) / 2, n - 1) * np.sqrt((between + within) / n))
 
 
-def coverage(values: np.ndarray, truth: np.ndarray) -> float:
+def coverage(values: np.ndarray, mean: float) -> float:
     """Return the share of t-intervals of n samples that hold the mean of the population.
 
     Args:
-        values: what repetitions have given every sample, (R, n).
-        truth: the samples' own values, (n,).
+        values: of the samples of each interval, (intervals, n).
+        mean: of the population.
     """
-    repetitions, n = values.shape
-    rng = np.random.default_rng(1)
-    samples = rng.integers(n, size=(INTERVALS, n))
-    drawn = values[rng.integers(repetitions, size=samples.shape), samples]
-    half_widths = t.ppf((1 + CONFIDENCE) / 2, n - 1) * drawn.std(axis=1, ddof=1) / np.sqrt(n)
-    return float(np.mean(np.abs(drawn.mean(axis=1) - truth.mean()) <= half_widths))
+    n = values.shape[1]
+    half_widths = t.ppf((1 + CONFIDENCE) / 2, n - 1) * values.std(axis=1, ddof=1) / np.sqrt(n)
+    return float(np.mean(np.abs(values.mean(axis=1) - mean) <= half_widths))
 
 
 # Reporting ------------------------------------------------------------------------------------
@@ -288,12 +388,19 @@ def cell_rows(
         )
         for goal in budgets
     ]
-    modes = [efficient, *(mode for mode, _ in budgeted)]
+    truths = {metric: population(pools, weights, metric) for metric in METRICS}
+    between = {metric: float(truth.var(ddof=1)) for metric, truth in truths.items()}
+    sparse = [
+        sparse_mode(few, count, sample_of_step, between)
+        for count in SPARSE_COUNTS
+        if count <= grid_size
+    ]
+    modes = [efficient, *sparse, *(mode for mode, _ in budgeted)]
     for mode in modes:
         title, peer = f"{name}: {mode.name}: forwards per sample", f"paper: {paper.forwards:.0f}"
         yield row(title, mode.forwards, peer, mode.forwards / paper.forwards)
     for metric in METRICS:
-        truth = population(pools, weights, metric)
+        truth = truths[metric]
         yield from _interval_rows(f"{name}, {metric}", paper, modes, metric, truth)
         for mode, widths in budgeted:
             errors = np.abs(mode.values[metric].mean(axis=1) - truth.mean())
@@ -328,9 +435,9 @@ def _interval_rows(
         yield row(title, wide, f"paper: {widest:.3g}", wide / widest)
         title = f"{name}: {mode.name}: forwards for the same interval, per sample of paper's"
         peer = f"paper: {paper.forwards:.0f}"
-        yield row(title, cost * paper.forwards, peer, cost, aim=COST_AIM)
+        yield row(title, cost * paper.forwards, peer, cost, aim=mode.cost_aim)
     for mode in (paper, *modes):
-        share = coverage(mode.values[metric], truth)
+        share = coverage(mode.resampled(metric), float(truth.mean()))
         yield _coverage_row(f"{name}: {mode.name}: interval of the mean", share, COVERAGE_AIM)
 
 

@@ -160,9 +160,10 @@ def read_cell(path: Path, arguments: argparse.Namespace) -> Cell:
 
 
 def evaluation_of(cell: Cell, sampler: str, draws: int) -> DrawSettings:
-    """Return the run's evaluation with another sampler and number of draws."""
+    """Return the run's evaluation with another sampler and number of draws, at every π."""
     kept = cell.settings.evaluation.model_dump()
-    return DrawSettings.model_validate({**kept, "sampler": sampler, "draws": draws})
+    changed = {"sampler": sampler, "draws": draws, "pi_per_step": None}
+    return DrawSettings.model_validate({**kept, **changed})
 
 
 def measure_pool(cell: Cell, sampler: str, draws: int, repetitions: int) -> Pool:

@@ -35,6 +35,7 @@ from pisoft.config.jobs.cells import EvaluateJob
 from pisoft.config.run_file import RunFile
 from pisoft.config.validation import validate
 from pisoft.errors import BenchmarkError
+from pisoft.faithfulness.masks import measured_pi
 from pisoft.faithfulness.soft import METRICS
 from pisoft.models.attention import AttentionRecorder, AttentionReplay
 from pisoft.models.generation import continue_greedily
@@ -254,6 +255,47 @@ def test_costs_and_widths_follow_from_the_variances():
     ratios = {line["name"]: line["ratio"] for line in rows}
     forwards = 11 / 123
     assert ratios["c: efficient: forwards per sample"] == pytest.approx(forwards)
+    assert ratios["c: sparse, 2 π per step: forwards per sample"] == pytest.approx(9 / 123)
     assert ratios["c, ns: efficient: half-width, 2 samples"] == pytest.approx(sqrt((2 + 2) / 2))
     cost = ratios["c, ns: efficient: forwards for the same interval, per sample of paper's"]
     assert cost == pytest.approx(forwards * 2)
+
+
+SPARSE_GRID = np.linspace(0.05, 0.95, 19)
+SAMPLE_OF_STEP = np.repeat(np.arange(100), np.tile([1, 2], 50))
+
+
+def noisy_curves(generator, repetitions):
+    """Samples differ in level, steps in slope; every draw at every π has noise, (R, S, 19)."""
+    level = generator.normal(0, 0.1, 100)[SAMPLE_OF_STEP, None]
+    slope = generator.normal(1, 0.1, (SAMPLE_OF_STEP.size, 1)) * SPARSE_GRID
+    return level + slope + generator.normal(0, 0.5, (repetitions, SAMPLE_OF_STEP.size, 19))
+
+
+def area_under_means(curves, count, seed):
+    """The estimate of a run that measures each step at so many π."""
+    total, weight = np.zeros((2, 19))
+    index = np.arange(SAMPLE_OF_STEP.size) - np.searchsorted(SAMPLE_OF_STEP, SAMPLE_OF_STEP)
+    for curve, sample, step in zip(curves, SAMPLE_OF_STEP.tolist(), index.tolist(), strict=True):
+        at = measured_pi(19, count, seed, (sample, step))
+        share = 1 / (sample == SAMPLE_OF_STEP).sum()  # a sample counts once
+        total[at] += share * curve[at]
+        weight[at] += share
+    return np.trapezoid(total / weight, SPARSE_GRID)
+
+
+def test_intervals_of_two_pi_are_as_wide_as_simulated_runs_vary_and_cover():
+    generator = np.random.default_rng(2)
+    runs = [area_under_means(noisy_curves(generator, 1)[0], 2, seed) for seed in range(300)]
+    curves = noisy_curves(generator, 5)
+    pool = draws.Pool(tuple(SPARSE_GRID), dict.fromkeys(METRICS, curves[..., None]))
+    truth = draws.population([pool], draws.step_weights(SAMPLE_OF_STEP), "ns")
+    between = dict.fromkeys(METRICS, truth.var(ddof=1))
+    mode = draws.sparse_mode(pool, 2, SAMPLE_OF_STEP, between)
+    width = draws.interval_half_width(between["ns"], mode.variances["ns"], 100)
+    assert width == pytest.approx(1.98 * np.std(runs), rel=0.1)
+    assert mode.forwards == (3 + 2 * (1 + 2)) * 1.5
+    assert 0.93 < draws.coverage(mode.resampled("ns"), truth.mean()) < 0.97
+    every_pi = draws.sparse_mode(pool, 19, SAMPLE_OF_STEP, between)
+    narrow = draws.interval_half_width(between["ns"], every_pi.variances["ns"], 100)
+    assert narrow < 0.7 * width
