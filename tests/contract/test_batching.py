@@ -44,7 +44,7 @@ def test_a_sample_that_never_fits_is_a_row_and_the_others_go_on(stage, model):
     with Memory() as alone:
         expected = sorted_rows(STAGES[stage], model, OTHERS, longest(OTHERS))
     with Memory(1.05 * alone.peak):
-        found = sorted_rows(STAGES[stage], model, [LONG, *OTHERS], LARGE)
-    rows = [row for row in found if row["sample_id"] == "long"]
+        all_rows = sorted_rows(STAGES[stage], model, [LONG, *OTHERS], LARGE)
+    rows = [row for row in all_rows if row["sample_id"] == "long"]
     assert {row["status"] for row in rows} == {TOO_LONG_FOR_MEMORY}
-    assert_same([row for row in found if row["sample_id"] != "long"], expected)
+    assert_same([row for row in all_rows if row["sample_id"] != "long"], expected)

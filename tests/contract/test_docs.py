@@ -94,7 +94,7 @@ def test_what_a_message_advises_exists() -> None:
         assert missing(keys) | (options - OPTIONS) == set(), file
 
 
-def test_names_that_do_not_exist_are_found() -> None:
+def test_names_that_do_not_exist_are_reported() -> None:
     wrong = "make nothing\n`scripts/none.py` `evaluation.clmp` `ranking.no: 3` `grad_ellm.layer`"
     text = f"{wrong}\n    python scripts/gone.py `evaluation.clamp`"
     names = {"nothing", "scripts/none.py", "scripts/gone.py"}

@@ -62,9 +62,9 @@ def loaded(folder, dtype):
 @pytest.mark.parametrize("name", [name for name in METHODS if name not in MODIFYING])
 def test_scores_are_those_of_the_dequantised_weights(name, models):
     four_bit, exact = (attribute(name, model, samples()) for model in models)
-    for found, expected in zip(four_bit, exact, strict=True):
+    for scores, expected in zip(four_bit, exact, strict=True):
         torch.testing.assert_close(
-            found.float(), expected.float(), rtol=2e-3, atol=2e-3 * float(expected.abs().max())
+            scores.float(), expected.float(), rtol=2e-3, atol=2e-3 * float(expected.abs().max())
         )
 
 
@@ -92,8 +92,8 @@ def test_layers_computed_again_give_the_same_bits(name, models):
     four_bit, _ = models
     expected = attribute(name, four_bit, samples())
     with checkpointed_layers(four_bit):
-        found = attribute(name, four_bit, samples())
-    assert all(torch.equal(a, b) for a, b in zip(found, expected, strict=True))
+        recomputed = attribute(name, four_bit, samples())
+    assert all(torch.equal(a, b) for a, b in zip(recomputed, expected, strict=True))
 
 
 @pytest.mark.parametrize("protocol", ["dynamic", "fixed"])

@@ -78,9 +78,11 @@ class TestEveryMethod:
 
     def test_is_the_same_alone_and_in_any_batch(self, name, model):
         reordered = attribute(name, model, samples()[::-1])[::-1]
-        for sample, found, other in zip(samples(), scores_of(name, model), reordered, strict=True):
+        for sample, in_batch, other in zip(
+            samples(), scores_of(name, model), reordered, strict=True
+        ):
             (alone,) = attribute(name, model, [sample])
-            torch.testing.assert_close(found, alone, rtol=1e-7, atol=1e-10)
+            torch.testing.assert_close(in_batch, alone, rtol=1e-7, atol=1e-10)
             torch.testing.assert_close(other, alone, rtol=1e-7, atol=1e-10)
 
     @pytest.mark.usefixtures("deterministic")
@@ -92,8 +94,8 @@ class TestEveryMethod:
         """The latter as samples are that do not fit into memory otherwise."""
         again = attribute(name, model, samples())
         with checkpointed_layers(model):
-            found = attribute(name, model, samples())
-        for one, *others in zip(scores_of(name, model), again, found, strict=True):
+            recomputed = attribute(name, model, samples())
+        for one, *others in zip(scores_of(name, model), again, recomputed, strict=True):
             assert all(torch.equal(one, other) for other in others)
 
     def test_explains_each_step_as_if_it_were_the_only_one(self, name, model):
@@ -125,12 +127,14 @@ class TestEveryMethod:
         exact.network.load_state_dict(rounded.network.state_dict())
         exact_scores = attribute(name, exact, samples()[:2])
         largest = max(scores.abs().max().item() for scores in exact_scores)
-        for found, expected in zip(
+        for computed, expected in zip(
             attribute(name, rounded, samples()[:2]), exact_scores, strict=True
         ):
-            assert found.dtype in (torch.float32, torch.float64)
+            assert computed.dtype in (torch.float32, torch.float64)
             if not load_method(name).iterative:  # rounding may end a probe a step earlier
-                torch.testing.assert_close(found.double(), expected, rtol=0.1, atol=0.05 * largest)
+                torch.testing.assert_close(
+                    computed.double(), expected, rtol=0.1, atol=0.05 * largest
+                )
 
     def test_leaves_no_gradients_and_no_graph_behind(self, name, any_model):
         scores = attribute(name, any_model, samples())

@@ -124,11 +124,11 @@ LEFT_OUT = {
 }
 
 
-def files(found):
+def files(rules):
     """Return of outputs and their rules those that stand for all of their job's."""
     return {
         name: rule
-        for name, rule in found.items()
+        for name, rule in rules.items()
         if name.endswith((".parquet", ".html", ".svg"))
         and "attribution_times" not in name
         and rule not in ("build_figure_pages", "note_report")
@@ -155,7 +155,7 @@ def test_a_run_that_is_done_has_nothing_to_do_whatever_its_jobs_may_ask_for(done
 
 
 @pytest.mark.parametrize("key", one_is_quick(ADDED))
-def test_a_study_adds_exactly_its_own_files(done, every, key):
+def test_a_study_adds_exactly_its_files(done, every, key):
     section, added = ADDED[key]
     assert files(outputs(done, RUN | {key: section})).keys() == every.keys() | added
 
@@ -170,8 +170,8 @@ def test_scores_of_a_variant_are_those_of_its_weights(done):
             if job.rule.name == "attribute"
         }
     shuffled = "demo-llama@shuffled-labels"
-    own = dict.fromkeys(("demo-llama", "demo-llama@reinit-1"), "demo-llama")
-    assert explained == own | {shuffled: shuffled}
+    unshuffled = dict.fromkeys(("demo-llama", "demo-llama@reinit-1"), "demo-llama")
+    assert explained == unshuffled | {shuffled: shuffled}
 
 
 @pytest.mark.parametrize("explorer", [{}, {"explorer": None}], ids=["explorer", "none"])
