@@ -96,8 +96,8 @@ def check_accessible(browser: Browser, path: Path) -> None:
     for width, scheme in ((1440, "light"), (390, "dark")):
         opened = visit(browser, path, width=width, color_scheme=scheme)
         where = f"{path} at {width} pixels, {scheme}"
-        found = Axe().run(opened.page).response["violations"]
-        assert [(one["id"], one["nodes"][0]["html"]) for one in found] == [], where
+        violations = Axe().run(opened.page).response["violations"]
+        assert [(one["id"], one["nodes"][0]["html"]) for one in violations] == [], where
         assert opened.page.evaluate(SMALL) == [], where
         beyond = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
         assert opened.page.evaluate(beyond) <= 0, where

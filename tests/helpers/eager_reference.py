@@ -33,7 +33,7 @@ class Seen:
     outputs: dict[int, torch.Tensor] = field(default_factory=dict)  # (1, T, H, D)
 
 
-def _own_eager(
+def _instrumented_eager(
     module: Any,
     query: torch.Tensor,
     key: torch.Tensor,
@@ -72,7 +72,7 @@ def _own_eager(
     return output, None
 
 
-AttentionInterface.register(NAME, _own_eager)
+AttentionInterface.register(NAME, _instrumented_eager)
 AttentionMaskInterface.register(NAME, eager_mask)
 
 
@@ -277,15 +277,15 @@ def value_zeroing(
     finals: list[torch.Tensor] = []
     handles = [
         block.register_forward_hook(
-            lambda _, __, found: outputs.append(
-                (found[0] if isinstance(found, tuple) else found)[0, -1]
+            lambda _, __, output: outputs.append(
+                (output[0] if isinstance(output, tuple) else output)[0, -1]
             )
         )
         for block in blocks
     ]
     handles.append(
         decoder.register_forward_hook(
-            lambda _, __, found: finals.append(found.last_hidden_state[0, -1])
+            lambda _, __, output: finals.append(output.last_hidden_state[0, -1])
         )
     )
 

@@ -31,8 +31,8 @@ def distances(
 ) -> np.ndarray:
     """Return Hellinger distances of masks (N, m) on one target, (N,)."""
     perturber = Perturber(model, token_budget, protocol, operator)
-    (found,) = perturber.measure([masks_of(target, masks)])
-    return found[:, 0]
+    (measured,) = perturber.measure([masks_of(target, masks)])
+    return measured[:, 0]
 
 
 def evaluated(

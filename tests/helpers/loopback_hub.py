@@ -94,18 +94,18 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _repository(self, hub: Hub, kind: str, name: str, closed: bool) -> Repository | None:
         """Return a repository; answer for one that is absent, or closed to the caller's token."""
-        found = hub.repositories.get((kind, name))
+        repository = hub.repositories.get((kind, name))
         token = self.headers.get("Authorization", "").removeprefix("Bearer ")
         if token not in ("", GOOD_TOKEN, STRANGER):
             self._refuse(401, None, "Invalid credentials in Authorization header")
-        elif found is None:
+        elif repository is None:
             self._refuse(404 if token else 401, "RepoNotFound")
-        elif found.status is not None:
-            self._refuse(found.status, None)
-        elif found.gated and closed and token != GOOD_TOKEN:
+        elif repository.status is not None:
+            self._refuse(repository.status, None)
+        elif repository.gated and closed and token != GOOD_TOKEN:
             self._refuse(403 if token else 401, "GatedRepo")
         else:
-            return found
+            return repository
         return None
 
     def _answer_api(self, repository: Repository, name: str, rest: str, body: str) -> None:

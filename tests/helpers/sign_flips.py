@@ -17,7 +17,7 @@ def step_down(parts: np.ndarray) -> list[float]:
     p_values, before = {}, 0.0
     while left:
         farthest = left[0]
-        reached = [max(own[k] for k in left) >= observed[farthest] - 1e-12 for own in sums]
+        reached = [max(flipped[k] for k in left) >= observed[farthest] - 1e-12 for flipped in sums]
         before = p_values[farthest] = max(before, float(np.mean(reached)))
         left = left[1:]
     return [p_values[k] for k in range(count)]

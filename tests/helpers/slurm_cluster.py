@@ -101,10 +101,10 @@ class Cluster:
     def is_up(self) -> bool:
         """Return whether jobs can run."""
         asked = ["sinfo", "--noheader", "--format=%T"]
-        said = subprocess.run(
+        partitions = subprocess.run(
             asked, env=self.environment, capture_output=True, text=True, timeout=60, check=False
         )
-        return said.stdout.strip() == "idle"
+        return partitions.stdout.strip() == "idle"
 
     def call(self, *command: str) -> str:
         """Return what a command of Slurm prints."""

@@ -127,9 +127,9 @@ def sorted_rows(stage, model, block, budget):
     return sorted(rows, key=lambda row: [str(row.get(name)) for name in keys])
 
 
-def assert_same(found, expected):
-    assert len(found) == len(expected)
-    for row, other in zip(found, expected, strict=True):
+def assert_same(rows, expected):
+    assert len(rows) == len(expected)
+    for row, other in zip(rows, expected, strict=True):
         for name, value in other.items():
             if np.asarray(value).dtype == float:
                 np.testing.assert_allclose(row[name], value, rtol=1e-5, atol=1e-7)
