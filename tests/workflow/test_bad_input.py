@@ -24,7 +24,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("message", REFUSED)
-def test_what_can_be_known_before_any_job_is_said_before_any_job(project, message):
+def test_what_can_be_checked_before_any_job_is_refused_before_any_job(project, message):
     result = project.snakemake("--cores", "1", *REFUSED[message], check=False)
     assert result.returncode != 0
     assert message in result.stdout

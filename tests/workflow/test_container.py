@@ -42,24 +42,24 @@ def contained(project, tmp_path):
 def test_jobs_run_by_the_python_of_the_image_and_are_complete_then(contained):
     project, call = contained
     (project.folder / "pisoft.sif").touch()
-    status, said = call()
-    assert status == 0, said
+    status, output = call()
+    assert status == 0, output
     (made,) = (project.folder / "calls.txt").read_text(encoding="utf-8").splitlines()
     assert made.startswith("exec --home ")
     assert " --nv " in made
     assert " pisoft.sif bash -c set -euo pipefail;" in made
     assert f"python {project.folder}/scripts/fetch_dataset.py" in made
     assert sys.executable not in made
-    status, said = call("--dry-run")
-    assert status == 0, said
-    assert "Nothing to be done" in said
+    status, output = call("--dry-run")
+    assert status == 0, output
+    assert "Nothing to be done" in output
     made_by_the_image = project.snakemake("--dry-run", TARGET).stdout
     assert "Software environment definition has changed" in made_by_the_image
 
 
-def test_a_missing_image_is_said_before_any_job(contained):
+def test_a_missing_image_is_reported_before_any_job(contained):
     project, call = contained
-    status, said = call()
+    status, output = call()
     assert status == 1
-    assert "pisoft.sif is missing: docs/how-to/environments.md says how it is built" in said
+    assert "pisoft.sif is missing: docs/how-to/environments.md says how it is built" in output
     assert not (project.folder / "calls.txt").exists()

@@ -11,7 +11,7 @@ pytestmark = [pytest.mark.workflow, pytest.mark.slow]
 
 METHODS = Path(__file__).parents[2] / "config/catalogue/methods.yaml"
 TABLE = "results/tiny/tables/accuracy.html"
-OWN = ("results", ".snakemake", "toy-model", "config/tiny.yaml")
+RUN_PATHS = ("results", ".snakemake", "toy-model", "config/tiny.yaml")
 OUTER = """\
 configfile: "config/tiny.yaml"
 
@@ -42,7 +42,7 @@ def elsewhere(finished, tmp_path):
     """Return a finished run whose code has been moved away from it, and the code's folder."""
     run, code = type(finished)(tmp_path / "run"), tmp_path / "moved/code"
     (run.folder / "config").mkdir(parents=True)
-    for name in OWN:
+    for name in RUN_PATHS:
         shutil.move(finished.folder / name, run.folder / name)
     shutil.move(finished.folder, code)
     return run, code

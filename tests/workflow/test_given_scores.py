@@ -125,7 +125,9 @@ def test_the_python_of_the_docs_makes_scores_of_all_shards(finished):
         for name in ("my_scores", "logit")
     ]
     project.snakemake("--cores", "2", *(str(file) for path in made for file in shards_of(path)))
-    own, theirs = (pd.DataFrame(read_rows(project.folder / name, "attributions")) for name in made)
-    assert list(own["sample_id"]) == list(theirs["sample_id"])
-    for row, other in zip(own["raw_scores"], theirs["raw_scores"], strict=True):
+    imported, attributed = (
+        pd.DataFrame(read_rows(project.folder / name, "attributions")) for name in made
+    )
+    assert list(imported["sample_id"]) == list(attributed["sample_id"])
+    for row, other in zip(imported["raw_scores"], attributed["raw_scores"], strict=True):
         np.testing.assert_allclose(row, other, rtol=1e-4)

@@ -112,7 +112,7 @@ def test_all_jobs_read_the_commits_that_were_fetched(project, hub):
     assert jobs <= planned_after_resolving()
 
 
-def test_what_the_hub_refuses_is_said_before_anything_is_computed(project, hub):
+def test_what_the_hub_refuses_is_reported_before_anything_is_computed(project, hub):
     project.write("config/tiny.yaml", RUN_FILE)
     hub.add("o/model", {"config.json": b"{}", "pytorch_model.bin": b""})
     hub.add("o/reviews", table("closed"), "datasets", gated=True)

@@ -151,12 +151,12 @@ def finished_files(folder: Path) -> dict[str, int]:
         urlsafe_b64decode(marker.name).decode()
         for marker in (folder / ".snakemake/incomplete").glob("*")
     }
-    found = {
+    recorded = {
         urlsafe_b64decode(record.name).decode(): record.stat().st_mtime_ns
         for record in records.glob("*")
     }
     return {
         name: when
-        for name, when in found.items()
+        for name, when in recorded.items()
         if name not in incomplete and (folder / name).exists()
     }

@@ -96,11 +96,11 @@ def visited(browser, report):
         report.parent / f"{PAGE_OF_FIGURE}.html",
     ):
         opened = visit(browser, path)
-        found = opened.page.locator("a[href]").evaluate_all("all => all.map((one) => one.href)")
+        hrefs = opened.page.locator("a[href]").evaluate_all("all => all.map((one) => one.href)")
         assert opened.page.evaluate("window.hacked") is None, f"{path}: a label is text"
         opened.assert_sound_and_offline()
         opened.page.close()
-        parts = [part for part in map(urlsplit, found) if part.scheme == "file"]
+        parts = [part for part in map(urlsplit, hrefs) if part.scheme == "file"]
         links[path] = {(Path(unquote(part.path)), part.fragment) for part in parts}
     return links
 
@@ -158,16 +158,16 @@ def test_categories_and_their_lists_come_in_the_order_of_reading(page):
 
 
 def test_the_report_opens_on_the_answer_with_the_workflow_behind_it(page, report):
-    said = page.locator(".verdicts")
+    answer = page.locator(".verdicts")
     verdicts = (report.parent / "verdicts.txt").read_text(encoding="utf-8")
-    assert said.inner_text().strip() == verdicts.strip()
+    assert answer.inner_text().strip() == verdicts.strip()
     assert "leads." in verdicts or "lead." in verdicts
-    box = said.bounding_box()
+    box = answer.bounding_box()
     assert box["y"] + box["height"] < page.viewport_size["height"]
     graph = page.locator("#app #rulegraph").bounding_box()
     assert graph["y"] >= page.locator(".prose").bounding_box()["height"]
     heading = {name: page.get_by_text(name, exact=True) for name in ("Results", "General")}
-    tops = {name: found.bounding_box()["y"] for name, found in heading.items()}
+    tops = {name: locator.bounding_box()["y"] for name, locator in heading.items()}
     assert tops["Results"] < tops["General"]
 
 
@@ -180,7 +180,11 @@ def test_search_finds_results_by_words_of_their_files_and_says_which_they_are(pa
     columns = [name.lower() for name in page.locator("nav thead th").all_inner_texts()][:-1]
     shown = [row.locator("td").all_inner_texts()[:-1] for row in rows(page).all()]
     labels = page.evaluate("Object.entries(results).map(([path, { labels }]) => [path, labels])")
-    expected = [[own.get(name, "") for name in columns] for path, own in labels if word in path]
+    expected = [
+        [result_labels.get(name, "") for name in columns]
+        for path, result_labels in labels
+        if word in path
+    ]
     assert sorted(shown) == sorted(expected), "as many rows as results, and each says what it is"
     assert all(expected.count(row) == 1 for row in expected), "a row hides another"
 
@@ -188,21 +192,21 @@ def test_search_finds_results_by_words_of_their_files_and_says_which_they_are(pa
 def test_on_a_telephone_the_menu_is_above_the_answer(browser, report):
     opened = visit(browser, report, width=390)
     nav = opened.page.locator("#app nav").first.bounding_box()
-    said = opened.page.locator(".verdicts").bounding_box()
-    assert said["y"] >= nav["y"] + nav["height"]
-    assert said["x"] + said["width"] <= 390
+    answer = opened.page.locator(".verdicts").bounding_box()
+    assert answer["y"] >= nav["y"] + nav["height"]
+    assert answer["x"] + answer["width"] <= 390
     opened.page.close()
 
 
 def test_the_start_page_begins_at_its_beginning_and_leads_to_the_results(page):
     first = page.get_by_text("how faithful attribution methods are")
     assert first.bounding_box()["y"] >= 0
-    for text, said in {
+    for text, description in {
         "Answer": "The front page of the run",
         "Explorer": "choose model, dataset, sample and generation step",
     }.items():
         page.locator(".prose").get_by_role("link", name=text).click()
-        page.locator("nav").get_by_text(said).wait_for()
+        page.locator("nav").get_by_text(description).wait_for()
     page.locator(".prose").get_by_role("link", name="tables").click()
     page.locator("nav").get_by_text("2 Robustness").wait_for()
 
@@ -222,7 +226,7 @@ def test_a_table_opens_with_what_its_file_holds(page, report):
     )
     assert shown == re.findall(r"<td[^>]*>(.*?)</td>", file.read_text(encoding="utf-8"))
     row.get_by_role("link").last.click()  # the i
-    said = page.locator("nav").first.inner_text()
+    details = page.locator("nav").first.inner_text()
     for text in (
         "Higher is better",
         "n_failed",
@@ -230,7 +234,7 @@ def test_a_table_opens_with_what_its_file_holds(page, report):
         "draws: 2",
         "resamples: 10000",
     ):
-        assert text in said
+        assert text in details
 
 
 def test_pages_can_be_read_by_all_and_on_a_telephone(browser, report):

@@ -41,9 +41,9 @@ def rules(request):
 
 def asked(rule, resource, cell, attempt=1):
     """Return what a job asks for, of a cell's protocol, model, method and part what it has."""
-    known = dict(zip(("protocol", "model", "method", "part"), cell, strict=True))
-    found = {key: name for key, name in known.items() if key in rule.wildcard_names}
-    return rule.resources[resource].evaluate(Wildcards(fromdict=found), attempt=attempt).value
+    values = dict(zip(("protocol", "model", "method", "part"), cell, strict=True))
+    wildcards = {key: name for key, name in values.items() if key in rule.wildcard_names}
+    return rule.resources[resource].evaluate(Wildcards(fromdict=wildcards), attempt=attempt).value
 
 
 def test_every_rule_is_complete(rules):

@@ -82,15 +82,15 @@ class Site:
         """Start the launcher of the profile, in the background."""
         command = ["bash", "profiles/slurm/run", *launcher.split()]
         files = [f"results/tiny/{target}" for target in targets]
-        own = self.cluster.environment
-        path = f"{self.cluster.folder / 'bin'}:{Path(sys.executable).parent}:{own['PATH']}"
+        environment = self.cluster.environment
+        path = f"{self.cluster.folder / 'bin'}:{Path(sys.executable).parent}:{environment['PATH']}"
         out = self.out.open("a")
         process = subprocess.Popen(
             [*command, "--slurm-init-seconds-before-status-checks", "1", "--max-jobs-per-timespan",
              "100/1s", "--configfile", "config/tiny.yaml", "--config", config,
              "--set-resources", "fetch_dataset:mem_mb=1000", "--", *files],
             cwd=self.folder, stdout=out, stderr=out, stdin=subprocess.DEVNULL,
-            env={**own, "PATH": path},
+            env={**environment, "PATH": path},
         )  # fmt: skip
         return Run(process, self.out)
 
@@ -103,16 +103,16 @@ class Site:
         """Return the id of a dataset's job in a state, submitted after another one; wait for it."""
         comment = f"rule_fetch_dataset_wildcards_{name}"
 
-        def found() -> list[str]:
+        def matching_jobs() -> list[str]:
             jobs = ((k, v) for k, v in self.jobs.items() if int(k) > int(after))
             return [k for k, v in jobs if (v["Comment"], v["JobState"]) == (comment, state)]
 
         try:
-            wait_for(found, f"a job of {name} that is {state}")
+            wait_for(matching_jobs, f"a job of {name} that is {state}")
         except AssertionError as error:
             error.add_note(f"{self.cluster.call('sinfo')}{self.jobs}\n{self.out.read_text()}")
             raise
-        return found()[-1]
+        return matching_jobs()[-1]
 
 
 @dataclass(frozen=True)
@@ -280,8 +280,8 @@ def test_a_job_refuses_a_run_file_that_was_edited_while_it_waited(unlucky):
     *_, site, run = unlucky
     assert run.ended() == 1
     logs = site.folder.glob(".snakemake/slurm_logs/**/*.log")
-    said = [log.read_text().count("a catalogue has changed since this job's run") for log in logs]
-    assert said == [1, 1], "both tries say why"
+    counts = [log.read_text().count("a catalogue has changed since this job's run") for log in logs]
+    assert counts == [1, 1], "both tries say why"
     assert not (site.folder / "results/tiny/data/datasets/edited.parquet").exists()
 
 
