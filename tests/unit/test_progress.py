@@ -33,7 +33,7 @@ def exit_of(error, monkeypatch, capsys):
     return end.value.code, capsys.readouterr().err
 
 
-def test_a_known_problem_is_one_line_and_success_none(monkeypatch, capsys):
+def test_a_benchmark_error_is_one_line_and_success_none(monkeypatch, capsys):
     line = "error: a.yaml: key: bad\n"
     assert exit_of(BenchmarkError("a.yaml: key: bad"), monkeypatch, capsys) == (1, line)
     assert exit_of(None, monkeypatch, capsys)[0] == 0

@@ -32,7 +32,7 @@ def test_captions_show_resolved_settings_and_sections_that_are_off(root: Path) -
     assert evaluation["clamp"] == "none"
 
 
-def test_what_the_workflow_made_itself_is_said(root: Path) -> None:
+def test_what_the_workflow_made_itself_is_named(root: Path) -> None:
     real = {"models": ["llama-3.1-8b-instruct"]}
     for changes, text in (
         ({}, "made its models (demo-llama) and records (demo-sentiment, demo-why)"),

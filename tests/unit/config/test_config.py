@@ -617,7 +617,7 @@ def test_label_values_are_compared_as_text(value, key):
     assert label_key(value) == key
 
 
-def test_placeholders_are_found_in_order_and_braces_can_be_written():
+def test_placeholders_are_listed_in_order_and_braces_can_be_written():
     assert placeholders("{b} {{no}} {a}{b}") == ["b", "a", "b"]
 
 

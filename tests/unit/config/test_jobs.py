@@ -215,7 +215,7 @@ def test_only_datasets_of_label_words_are_ranked_and_none_if_switched_off(raw):
         made(without, "ranking")
 
 
-def test_evidence_is_known_of_records_that_say_which_words_decide(raw, tmp_path):
+def test_records_that_say_which_words_decide_have_evidence(raw, tmp_path):
     path = write_eraser(tmp_path / "boolq", {"a1": ["One . "]}, {"a1": [(0, 1)]})
     source = {"kind": "file", "path": str(path), "format": "eraser"}
     eraser = {"rationales": {"extends": "boolq_eraser", "source": source}}

@@ -208,7 +208,7 @@ def test_a_study_method_is_attributed_like_any_other(load):
     assert job.options == options
 
 
-def test_the_study_s_jobs_see_its_own_models_and_datasets_only(load):
+def test_the_study_s_jobs_see_its_models_and_datasets_only(load):
     config = load({"models": ["demo-mistral"], "datasets": ["demo-why"], "depths": [1]})
     made = LayerStudyJob.of(config)
     assert {method.model for method in made.methods} == {"demo-mistral"}
@@ -255,7 +255,7 @@ def cells_by_kind(config):
     }
 
 
-def test_controls_are_where_evidence_is_known_and_twins_where_their_method_is(load):
+def test_controls_are_where_evidence_is_and_twins_where_their_method_is(load):
     datasets = [*MADE, "sst2"]
     chosen = {"models": ["demo-llama"], "datasets": datasets, "methods": ["random", "saliency"]}
     config = load(None, metric_validation=VALIDATION, **chosen, **PLAIN)
@@ -338,7 +338,7 @@ def test_a_model_trained_on_shuffled_labels_is_one_more_variant(load):
     assert retrained == original.model_copy(update={"shuffled_labels": True})
 
 
-def test_other_operators_have_cells_and_settings_of_their_own(load):
+def test_other_operators_have_separate_cells_and_settings(load):
     config = load(
         None, operators={"methods": ["random", "saliency"], "datasets": ["demo-why"]},
         methods=["random", "saliency", "attention"], protocols=["dynamic", "fixed"],

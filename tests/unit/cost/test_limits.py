@@ -115,7 +115,7 @@ def test_jobs_on_a_cpu_or_on_an_unknown_gpu_have_an_hour(paper):
 
 
 @pytest.mark.follows("or set resources.runtime and resources.mem_mb of model '…'")
-def test_a_gpu_of_known_speed_needs_a_model_of_known_size(paper):
+def test_a_gpu_with_a_speed_needs_a_model_with_a_size(paper):
     unknown = with_model(paper, resources={"gpu": 1})
     with pytest.raises(BenchmarkError) as refused:
         RunLimits(unknown, NOWHERE, H100).check()

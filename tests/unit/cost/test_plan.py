@@ -214,7 +214,7 @@ def test_what_ifr_subtracts_takes_the_speed_of_memory(gpu, speed):
 
 
 @pytest.mark.parametrize(("model", "more"), [({}, 0), (HALF_ON_GPU, FLOAT32_TIME - 1)])
-def test_the_masked_model_of_reagent_adds_its_own_weights(model, more):
+def test_the_masked_model_of_reagent_adds_its_weights(model, more):
     plan, jobs = jobs_of(model, methods=["reagent", "saliency"])
     job, other = (jobs["attribute", name] for name in ("reagent", "saliency"))
     samples = 41 + (2 if model else 0)  # one to warm up, and those in float32 of blocks 0 and 1

@@ -216,7 +216,7 @@ def test_a_wrong_token_and_one_without_access_are_told_apart(hub, files, tmp_pat
 
 
 @pytest.mark.slow
-def test_a_hub_out_of_reach_is_said_with_and_without_offline_mode(hub, files, tmp_path):
+def test_a_hub_out_of_reach_is_reported_with_and_without_offline_mode(hub, files, tmp_path):
     add(hub, "far", files)
     asked, cached = all_readers("far"), fill_cache(tmp_path, files)
     *outcomes, commit, tokens, model = read(hub, tmp_path, *asked, *cached, HF_HUB_OFFLINE="1")

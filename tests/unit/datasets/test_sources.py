@@ -101,7 +101,7 @@ def test_texts_are_what_the_format_says(form, content, expected, tmp_path):
 
 
 @pytest.mark.parametrize("value", [1, 1.0, True, "1"])
-def test_a_label_is_found_whatever_its_type(value, tmp_path):
+def test_a_label_gets_its_word_whatever_its_type(value, tmp_path):
     words = Labels(column="label", words={1: "yes", 0: "no", "true": "yes!"})
     (row,) = fetched(tmp_path, {"text": "t", "label": value}, labels=words)
     assert row["label"] == ("yes!" if value is True else "yes")
@@ -213,7 +213,7 @@ def test_an_absent_column_is_named_with_what_is_there(check, changes, key, colum
         check(fetch_job(embedded("why")))
 
 
-OWN = {"columns": ("text", "label")}
+COLUMNS = {"columns": ("text", "label")}
 
 
 @pytest.mark.parametrize(
@@ -229,9 +229,14 @@ OWN = {"columns": ("text", "label")}
         ("csv", "text,text,label\na,b,1\n", {}, "has several columns 'text'"),
         ("csv", b"text,label\n\xff\xfe,1\n", {}, "cannot be read as csv in UTF-8"),
         ("parquet", "no parquet", {}, "cannot be read as parquet"),
-        ("jsonl", json.dumps(RECORDS[0]), OWN, "`columns` is for csv and tsv"),
-        ("tsv", "a\t1\textra\n", OWN, "line 1 has 3 values, expected 2"),
-        ("tsv", "label\ttext\n", OWN, "source.columns: .*x has a header line; leave `columns` out"),
+        ("jsonl", json.dumps(RECORDS[0]), COLUMNS, "`columns` is for csv and tsv"),
+        ("tsv", "a\t1\textra\n", COLUMNS, "line 1 has 3 values, expected 2"),
+        (
+            "tsv",
+            "label\ttext\n",
+            COLUMNS,
+            "source.columns: .*x has a header line; leave `columns` out",
+        ),
     ],
 )
 def test_a_broken_file_is_one_clear_error(form, content, more, complaint, tmp_path):
@@ -368,7 +373,7 @@ def test_splits_that_do_not_go_together_are_named(monkeypatch):
 
 def test_real_tab_separated_sentences_are_all_read(shared):
     path = str(shared / "data/sst2/validation.tsv")
-    rows = fetch(settings(FileDataset(kind="file", path=path, format="tsv", **OWN)))
+    rows = fetch(settings(FileDataset(kind="file", path=path, format="tsv", **COLUMNS)))
     assert len(rows) == 872
     assert {row["status"] for row in rows} == {OK}
     assert sum(row["label"] == "Positive" for row in rows) == 444

@@ -8,7 +8,7 @@ from pisoft.figures.style import line_styles, save_figure, theme
 
 
 @pytest.mark.parametrize("name", ["random", "attention", "attention_rollout", "grad_ellm_original"])
-def test_known_methods_look_the_same_whatever_is_shown_beside_them(name):
+def test_shipped_methods_look_the_same_whatever_is_shown_beside_them(name):
     assert line_styles([name])[name] == line_styles(["mine", "gradient_shap", name])[name]
 
 

@@ -96,8 +96,8 @@ def example_of(folder, rows, answer, targets, **how):
         for method, of_method in rows.items()
     ]
     steps = read_scores(prompts, paths, ScoreSettings())
-    (found,) = examples([answer], steps, [*METHODS, "absent"], 0.1, targets, **how)
-    return found
+    (explained,) = examples([answer], steps, [*METHODS, "absent"], 0.1, targets, **how)
+    return explained
 
 
 def test_top_tokens_are_sought_among_perturbable_tokens_at_the_first_explained_step(tmp_path):
@@ -108,20 +108,20 @@ def test_top_tokens_are_sought_among_perturbable_tokens_at_the_first_explained_s
         "mine": [explained_rows.attribution("a", None, 3, "nonfinite_attribution")],
     }
     answer = explained_rows.answer("a", steps=(3, 6))
-    found = example_of(tmp_path, rows, answer, ["label"])
-    assert found.texts == TEXTS
-    assert found.evidence.tolist() == [place == 7 for place in range(10)]
-    assert found.top.keys() == {"random"}
-    assert np.flatnonzero(found.top["random"]).tolist() == [7]
-    assert found.missing == {
+    explained = example_of(tmp_path, rows, answer, ["label"])
+    assert explained.texts == TEXTS
+    assert explained.evidence.tolist() == [place == 7 for place in range(10)]
+    assert explained.top.keys() == {"random"}
+    assert np.flatnonzero(explained.top["random"]).tolist() == [7]
+    assert explained.missing == {
         "saliency": "all equal",
         "mine": "nonfinite attribution",
         "absent": "no row",
     }
-    assert "explained token 4: “t3”" in found.heading, "readers count from 1"
-    assert "1 of 10 tokens are top" in found.heading
-    found = example_of(tmp_path, rows, answer, ["label"], aggregated=True)
-    assert "mean over 2 explained tokens" in found.heading
+    assert "explained token 4: “t3”" in explained.heading, "readers count from 1"
+    assert "1 of 10 tokens are top" in explained.heading
+    explained = example_of(tmp_path, rows, answer, ["label"], aggregated=True)
+    assert "mean over 2 explained tokens" in explained.heading
 
 
 @pytest.mark.parametrize(
@@ -138,13 +138,13 @@ def test_the_heading_names_each_token_that_a_method_explains(tmp_path, targets, 
 # Sentences ----------------------------------------------------------------------------------------
 
 
-def test_the_key_sentence_has_the_evidence_if_it_is_known():
+def test_the_key_sentence_has_the_evidence_if_there_is_any():
     top = {"random": [0, 1, 2], "mine": [0, 9]}
-    found = key_sentence(example(top=top, evidence=[7]))
-    assert found.texts == TEXTS[4:]
-    assert found.evidence.tolist() == [place == 7 for place in range(4, 10)]
-    assert np.flatnonzero(found.top["mine"]).tolist() == [5]
-    assert "tokens 5\N{EN DASH}10 (evidence)" in found.heading
+    sentence = key_sentence(example(top=top, evidence=[7]))
+    assert sentence.texts == TEXTS[4:]
+    assert sentence.evidence.tolist() == [place == 7 for place in range(4, 10)]
+    assert np.flatnonzero(sentence.top["mine"]).tolist() == [5]
+    assert "tokens 5\N{EN DASH}10 (evidence)" in sentence.heading
 
 
 def test_without_evidence_the_key_sentence_is_the_densest_of_those_long_enough():

@@ -157,7 +157,7 @@ def test_an_entry_is_the_paper_s_by_its_records_and_not_by_its_name(tmp_path):
     assert PublishedJob.model_validate_json(made.to_json()) == made
 
 
-def test_trained_local_and_own_entries_are_others(tmp_path):
+def test_trained_local_and_run_file_entries_are_others(tmp_path):
     demo = slice_of("config")
     assert demo.other_models["demo-llama"] == "trained by the workflow"
     assert demo.other_datasets["demo-why"] == "records made by the workflow"

@@ -162,7 +162,7 @@ def test_every_select_every_view_and_the_slider_show_the_stored_tokens_and_numbe
                 slider.press("ArrowRight")
 
 
-def test_tokens_outside_the_scope_are_shown_if_wanted_and_do_not_count(opened, run):
+def test_tokens_outside_the_scope_are_shown_on_request_and_do_not_count(opened, run):
     page = opened("sample=plain&view=raw")
     raw = run.raw["llama", "random", "words", "plain", 0]
     (card,) = [card for card in page.evaluate(READ) if card["method"] == "random"]
@@ -222,7 +222,7 @@ def test_records_cannot_bring_markup_or_scripts(opened):
         "&&==",
     ],
 )
-def test_an_address_that_names_nothing_known_shows_the_first_sample(opened, fragment):
+def test_an_address_of_nothing_on_the_page_shows_the_first_sample(opened, fragment):
     page = opened(fragment)
     first = {"model": "llama", "dataset": "words", "sample": "plain", "step": "0"}
     assert first.items() <= address(page).items()

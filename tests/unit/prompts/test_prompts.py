@@ -182,7 +182,7 @@ def test_evidence_tokens_cover_the_evidence_that_is_not_cut_away(tokenizer):
     assert not any(build(tokenizer, settings(), sample([], text="a"))["evidence_mask"])
 
 
-def test_a_counterfactual_is_a_prompt_of_its_own_with_the_evidence_of_the_clean_one(tokenizer):
+def test_a_counterfactual_is_a_separate_prompt_with_the_evidence_of_the_clean_one(tokenizer):
     texts = {"clean": "Anna picked red.", "other": "Anna picked orange."}
     span = {"field": "text", "start": 5, "end": 15}
     made = {"answer": "Red", "evidence": [span], "fields": {"text": texts["other"]}}

@@ -58,7 +58,7 @@ def test_families_are_resampled_together_and_stepped_down_each_by_itself(seed):
 
 
 @pytest.mark.parametrize("n", [18, 60])
-def test_skewed_means_of_0_are_found_in_5_percent_of_families_at_most(n):
+def test_skewed_means_of_0_are_significant_in_5_percent_of_families_at_most(n):
     generator = np.random.default_rng(5)
     wrong = []
     for repetition in range(200):
@@ -77,7 +77,7 @@ def test_the_detectable_difference_of_normal_samples_is_that_of_the_t_test(n):
     assert detectable == pytest.approx(expected, rel=0.1)
 
 
-def test_a_detectable_difference_is_found_in_80_percent_of_families():
+def test_a_detectable_difference_is_significant_in_80_percent_of_families():
     generator = np.random.default_rng(7)
     scales = np.geomspace(0.2, 1, 10)
     typical = bootstrapped(generator.normal(size=(4000, 10)) * scales, np.zeros(10))["detectable"]

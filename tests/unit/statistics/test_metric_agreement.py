@@ -48,7 +48,7 @@ def test_tau_is_undefined_without_an_order(values):
     assert np.isnan(tau(metric_rows({NS: [1, 2, 3], NC: values}), NS, NC))
 
 
-def test_protocols_are_compared_with_each_other_and_datasets_on_their_own():
+def test_protocols_are_compared_with_each_other_and_datasets_separately():
     rows = metric_rows({NS: [1, 2, 3]}, "dynamic", ["average", "sst2", "imdb"])
     rows += metric_rows({NS: [3, 2, 1]}, "fixed", ["average", "imdb"])
     taus = compared(rows).xs(("dynamic", NS, "fixed", NS), level=PAIR[1:])

@@ -132,7 +132,7 @@ def test_another_file_and_a_wrong_line_are_named_with_what_is_allowed(tmp_path, 
 # Averages -------------------------------------------------------------------------------------
 
 
-def test_averages_that_are_not_the_rounded_mean_of_their_cells_are_found(published):
+def test_averages_that_are_not_the_rounded_mean_of_their_cells_are_listed(published):
     cells, expected = printed_cells(), {}
     for key, printed in cells.items():
         if key[3] != "average":

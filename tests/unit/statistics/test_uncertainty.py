@@ -94,7 +94,7 @@ def test_insertion_is_best_where_lowest_and_a_single_method_has_numbers():
     assert set(rows["method"]) == {"a"}
 
 
-def test_pairs_with_the_control_are_a_family_of_their_own():
+def test_pairs_with_the_control_are_a_separate_family():
     generator = np.random.default_rng(16)
     values = {f"m{k}": generator.normal(k / 5, 1, 10) for k in range(4)}
     values["random"] = generator.normal(0, 1, 10)
@@ -125,7 +125,7 @@ def test_a_pair_that_lacks_a_dataset_has_no_test_of_the_average():
     assert by_method(results, dataset="average")["value"].to_dict() == {"a": 1.5, "b": NAN}
 
 
-def test_ratios_of_means_are_compared_by_their_own_denominator():
+def test_ratios_of_means_are_compared_by_their_denominator():
     top = {"a": [0.1, 0.4, None, 0.3], "b": [0.2, 0.5, 0.1, 0.1]}
     bottom = {method: [0.2, 0.9, 0.7, 0.5] for method in top}
     metric = "ratio_auc_pi_soft_nc"

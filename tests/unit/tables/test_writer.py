@@ -77,7 +77,7 @@ def test_headings_of_datasets_lead_to_their_samples_in_html_alone(tmp_path):
     assert "explorer.html" not in csv_file.read_text() + tex.read_text(encoding="utf-8")
 
 
-def test_in_a_table_of_several_models_each_leads_to_its_own_samples(tmp_path):
+def test_in_a_table_of_several_models_each_leads_to_its_samples(tmp_path):
     row = Row("Data", (Entry("1"),))
     table = single(("Data",), Block("One", (row,)), Block("Two", (row,)))
     links = explorer_links("explorer.html", {"a": "One", "b": "Two"}, {"d": "Data"})

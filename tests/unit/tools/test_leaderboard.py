@@ -245,7 +245,7 @@ def test_most_samples_stand_first_and_a_missing_dataset_is_named_once(
     assert "wikibio-laptop." not in text
 
 
-def test_datasets_of_one_label_are_rankings_of_their_own(content: Content, tmp_path: Path) -> None:
+def test_datasets_of_one_label_are_separate_rankings(content: Content, tmp_path: Path) -> None:
     renamed = json.loads(json.dumps(content).replace("imdb-laptop", "imdb"))
     page({"a": content, "b": renamed}, tmp_path / "index.html")
     text = (tmp_path / "index.html").read_text(encoding="utf-8")

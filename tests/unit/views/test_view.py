@@ -21,7 +21,7 @@ def ranked(method, rank, best="a", **keys):
     return statistics_row("m", "sst2", method, 1 - rank / 9, rank=rank, best=best, **keys)
 
 
-def test_a_number_is_found_by_all_keys_that_are_given():
+def test_a_number_is_selected_by_all_keys_that_are_given():
     results = results_of(
         statistics_row("m", "sst2", "a", 0.1),
         statistics_row("m", "imdb", "a", 0.2),

@@ -182,7 +182,7 @@ def test_every_script_of_this_project_has_a_hash_that_a_copy_has_too(root, tmp_p
         root / "scripts", tmp_path / "scripts", ignore=shutil.ignore_patterns("__pycache__")
     )
     names = sorted(path.stem for path in (root / "scripts").glob("*.py"))
-    found = [code_hash(name) for name in names]
-    assert len(set(found)) == len(names)
+    hashes = [code_hash(name) for name in names]
+    assert len(set(hashes)) == len(names)
     code = f"from pisoft.workflow.code_hash import code_hash; print(*map(code_hash, {names}))"
-    assert hash_of(tmp_path, code).split() == found
+    assert hash_of(tmp_path, code).split() == hashes

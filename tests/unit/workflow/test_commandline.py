@@ -21,7 +21,7 @@ def names_of(room):
     if room in ENDINGS:
         return set(displays_in(room))
     package = import_module(f"pisoft.{room}")
-    names = [found.name for found in pkgutil.iter_modules(package.__path__)]
+    names = [module.name for module in pkgutil.iter_modules(package.__path__)]
     return {n for n in names if hasattr(import_module(f"pisoft.{room}.{n}"), "summaries")}
 
 

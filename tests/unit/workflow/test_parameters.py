@@ -104,7 +104,7 @@ def test_a_job_that_runs_no_model_holds_no_gpu(paper):
     assert [case for case, count in gpus.items() if count != 1] == [("attribute", "random")]
 
 
-def test_a_model_trained_on_shuffled_labels_has_a_folder_of_its_own(demo):
+def test_a_model_trained_on_shuffled_labels_has_a_separate_folder(demo):
     for variant, folder in (
         ("", "demo-llama"),
         ("@reinit-4", "demo-llama"),

@@ -144,10 +144,10 @@ def test_a_line_is_cut_where_a_terminal_ends(clock, monkeypatch):
 
 def test_what_a_run_says_at_its_end_fits_80_columns_and_names_a_command():
     verdict = "- AUC π-Soft-NS ↑, dynamic routing: Saliency leads. " + "Not different: others. " * 5
-    said = terminal.conclusion(f"Tiny Llama\n{verdict}\n", Path("results/demo/index.html"))
-    assert max(map(len, said.splitlines())) <= 80
-    assert " ".join(said.split()).startswith(f"Tiny Llama {verdict.strip()} Start here: ")
-    assert re.search(r"Start here:  \w[\w-]+ results/demo/index.html\n$", said)
+    text = terminal.conclusion(f"Tiny Llama\n{verdict}\n", Path("results/demo/index.html"))
+    assert max(map(len, text.splitlines())) <= 80
+    assert " ".join(text.split()).startswith(f"Tiny Llama {verdict.strip()} Start here: ")
+    assert re.search(r"Start here:  \w[\w-]+ results/demo/index.html\n$", text)
 
 
 def test_the_last_job_has_no_time_left(clock):
@@ -175,11 +175,11 @@ def test_a_failure_is_shown_with_logs_and_a_full_disk_is_named(tmp_path, monkeyp
     }  # fmt: skip
     logger.error("Error in rule attribute", extra=extra)
     logger.warning("Select jobs to execute: a warning is never left out")
-    said = stream.getvalue()
-    assert "Error in rule attribute" in said
-    assert "error: Exceeded job memory limit" in said
-    assert "never left out" in said
-    assert (f"The disk is full: {log} cannot be written" in said.splitlines()) == (free == 0)
+    output = stream.getvalue()
+    assert "Error in rule attribute" in output
+    assert "error: Exceeded job memory limit" in output
+    assert "never left out" in output
+    assert (f"The disk is full: {log} cannot be written" in output.splitlines()) == (free == 0)
 
 
 def test_where_nothing_was_to_be_done_it_says_what_came_out():
@@ -188,7 +188,7 @@ def test_where_nothing_was_to_be_done_it_says_what_came_out():
     assert stream.getvalue().splitlines()[1:] == ["what came out"]
 
 
-def test_lines_of_jobs_are_left_out_where_progress_is_not_wanted():
+def test_lines_of_jobs_are_left_out_where_progress_is_switched_off():
     stream = io.StringIO()
     logger = made(stream, quiet={Quietness.PROGRESS})
     begin(logger, 0, "Attributing")

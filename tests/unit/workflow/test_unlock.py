@@ -29,7 +29,7 @@ def run(folder, **options):
 
 
 @pytest.mark.slow
-def test_a_run_at_work_is_left_alone_and_a_killed_one_makes_way(tmp_path, monkeypatch):
+def test_a_run_at_work_is_left_alone_and_the_lock_of_a_killed_one_removed(tmp_path, monkeypatch):
     """After SIGKILL a plain call fails with LockException."""
     (tmp_path / "Snakefile").write_text(WORKFLOW.format(seconds=60))
     killed = run(tmp_path, start_new_session=True)
@@ -163,8 +163,8 @@ def test_processes_of_a_job_that_has_ended_are_waited_for(
     monkeypatch.setattr(unlock, "time", SimpleNamespace(sleep=later))
     unlocked(tmp_path, "--jobs", "refuse")
     assert asked == [5]
-    said = f"waiting for process {run_of_job_12.pid} of job 12 to end"
-    assert said in capsys.readouterr().out
+    notice = f"waiting for process {run_of_job_12.pid} of job 12 to end"
+    assert notice in capsys.readouterr().out
 
 
 def test_a_run_within_a_job_of_another_folder_is_left_alone(tmp_path, queue, run_of_job_12):
