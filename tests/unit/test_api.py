@@ -163,7 +163,7 @@ def test_attribution_perturbs_the_tokens_in_scope(model, prompt):
         pisoft.attribute(model, prompt, "occlusion", scope="contents")
 
 
-def test_options_may_be_called_like_our_own_arguments(model, prompt):
+def test_options_may_be_called_like_our_arguments(model, prompt):
     scores = pisoft.attribute(model, prompt, "inseq", method="saliency").values
     expected = pisoft.attribute(model, prompt, "saliency").values
     np.testing.assert_allclose(scores, expected, rtol=1e-4, atol=1e-5 * expected.max())
@@ -391,7 +391,7 @@ def test_reagent_takes_a_masked_model_from_a_folder(model, prompt, tmp_path):
     assert scores.content.sum() > 0
 
 
-def test_want_of_memory_is_said_and_no_score_is_made_up(model, prompt):
+def test_want_of_memory_is_reported_and_no_score_is_made_up(model, prompt):
     def attribute(**options):
         return pisoft.attribute(model, prompt, "saliency", **options)
 

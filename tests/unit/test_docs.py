@@ -135,7 +135,7 @@ def test_all_that_pages_load_are_files_of_the_site_and_formulas_are_mathml(site:
 
 
 @pytest.mark.parametrize("tag", ["<script src=//a.b/c>", "<img src='https://a.b/c'>"])
-def test_what_would_be_loaded_is_found(tmp_path: Path, tag: str) -> None:
+def test_what_would_be_loaded_is_listed(tmp_path: Path, tag: str) -> None:
     page = tmp_path / "page.html"
     page.write_text(f"<a href='https://a.b'>x</a>{tag}<style>@import 'http://a.b/c'</style>")
     assert len([address for address in loaded(page) if REMOTE.match(address)]) == 2
@@ -157,8 +157,8 @@ def test_the_search_finds_a_page_from_disk(site: Path) -> None:
         assert opened.page.locator("math").count() > 10
         opened.page.wait_for_load_state("networkidle")
         opened.page.locator(".md-search__input").press_sequentially("padding token", delay=50)
-        found = '.md-search-result__link[href*="use-from-python"]'
-        opened.page.wait_for_selector(found, state="attached")
+        result_link = '.md-search-result__link[href*="use-from-python"]'
+        opened.page.wait_for_selector(result_link, state="attached")
         opened.assert_silent_and_offline()
 
 
@@ -181,7 +181,7 @@ def test_the_run_files_of_the_docs_are_valid(page: str, block: str, tmp_path: Pa
     assert config.cells
 
 
-def test_the_run_files_of_the_docs_are_found() -> None:
+def test_the_run_files_of_the_docs_are_collected() -> None:
     pages = {Path(page).stem for page, _ in RUN_FILES}
     assert pages >= {"first-run", "add-a-dataset", "add-a-model", "configuration"}
 

@@ -240,7 +240,7 @@ def test_image_is_made_from_the_lock_for_the_python_of_the_stages() -> None:
     assert [what for step, what in steps if step == "USER"][-1] != "root"
 
 
-def test_the_oldest_python_is_said_alike() -> None:
+def test_the_oldest_python_is_the_same_everywhere() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     oldest = project["tool"]["uv"]["pip"]["python-version"]
     assert project["project"]["requires-python"] == f">={oldest}"

@@ -68,8 +68,8 @@ def test_log_probabilities_are_those_of_plain_forwards(shape, operator):
             given = given[:, kept] if operator == "remove" else given
             logits = plain(inputs_embeds=torch.cat([given, table(read)], dim=1)).logits[0]
             ends = given.shape[1] - 1 + torch.tensor(answer["steps"])
-            found = logits[ends].log_softmax(-1)[range(len(ends)), answer["target_ids"]]
-            expected.append(float(found.sum()))
+            log_probabilities = logits[ends].log_softmax(-1)[range(len(ends)), answer["target_ids"]]
+            expected.append(float(log_probabilities.sum()))
         row = rows[prompt["sample_id"], "answer_deletion"]
         assert row["log_probabilities"] == pytest.approx(expected, abs=1e-5)
         assert (row["perturbable"], row["flips"]) == (len(places), None)
@@ -100,13 +100,15 @@ def test_rise_and_mas_are_the_running_minimum_and_its_distance_to_the_mass(seed)
     values[1:-1] = generator.permutation(values[1:-1])
     places = np.arange(len(raw))
     kept = np.array([places >= 3 * step for step in range(STEPS + 1)])
-    found = areas(values, mass_left(raw, kept), 4)
+    computed = areas(values, mass_left(raw, kept), 4)
     removed = raw.reshape(STEPS, 3).sum(axis=1) / raw.sum()
-    assert [found["rise"], found["mas"]] == pytest.approx(by_the_paper(values, removed))
-    assert found["answer_deletion"] == pytest.approx(np.trapezoid(values[0] - values) / STEPS / 4)
+    assert [computed["rise"], computed["mas"]] == pytest.approx(by_the_paper(values, removed))
+    assert computed["answer_deletion"] == pytest.approx(
+        np.trapezoid(values[0] - values) / STEPS / 4
+    )
 
 
-def test_known_areas():
+def test_areas_of_simple_curves():
     """A fall at once, with all the mass: the best of both; without mass, the worst of MAS."""
     at_once, line = np.array([0.0, -8, -8, -8]), np.linspace(1, 0, 4)
     first = np.array([1.0, 0, 0, 0])
@@ -125,9 +127,9 @@ def test_scores_without_positive_sum_have_a_straight_line():
 
 def test_an_answer_that_deletion_makes_likelier_has_no_scaled_curve():
     for values in ([-5.0, -7, -4], [-5.0, -7, -5]):
-        found = areas(np.array(values), np.linspace(1, 0, 3), 1)
-        assert (found["rise"], found["mas"]) == (None, None)
-        assert np.isfinite(found["answer_deletion"])
+        computed = areas(np.array(values), np.linspace(1, 0, 3), 1)
+        assert (computed["rise"], computed["mas"]) == (None, None)
+        assert np.isfinite(computed["answer_deletion"])
 
 
 def test_rows_say_why_there_is_no_number():

@@ -139,7 +139,7 @@ def test_a_sample_that_failed_has_rows_without_numbers(prompt, generation, statu
     assert {operator for _, operator, _ in rows} == {"zero", "mean", "hide"}
 
 
-def test_logits_that_are_not_finite_are_said():
+def test_logits_that_are_not_finite_are_reported():
     model, _ = twins("llama-gqa")
     model.network.lm_head.weight.data.fill_(float("inf"))
     assert {row["status"] for row in inspected(model).values()} == {"nonfinite_logits"}

@@ -27,7 +27,7 @@ from pisoft.models.model import LanguageModel
 WIDTH, HEAD, VOCABULARY = 8, 4, 12
 TEMPLATE, FILLER, EVIDENCE, ASKING = 0, 3, 7, 10
 AXES = {TEMPLATE: 0, FILLER: 3, EVIDENCE: 2, ASKING: 1}  # of their embeddings, one each
-FOUND = 4  # axis on which attention writes how much evidence it found
+ATTENDED = 4  # axis on which attention writes how much evidence it found
 SLOW = 1  # place of a head that its rotations leave alone
 C = 1.5  # log of how much more weight evidence has
 ROOT = math.sqrt(WIDTH)  # what a normalised embedding has on its axis
@@ -65,7 +65,7 @@ def model(head):
     attention.q_proj.weight.data[SLOW, AXES[ASKING]] = math.sqrt(C * math.sqrt(HEAD)) / ROOT
     attention.k_proj.weight.data[SLOW, AXES[EVIDENCE]] = math.sqrt(C * math.sqrt(HEAD)) / ROOT
     attention.v_proj.weight.data[0, AXES[EVIDENCE]] = 1 / ROOT
-    attention.o_proj.weight.data[FOUND, 0] = 1
+    attention.o_proj.weight.data[ATTENDED, 0] = 1
     network.lm_head.weight.data = torch.from_numpy(head)
     return LanguageModel(network, "built", lambda: numbered_tokenizer(VOCABULARY))
 
@@ -77,7 +77,7 @@ def distances(head, protocol):
     in_view = kept if protocol == "dynamic" else total  # whose keys attention sees
     attended = kept * math.exp(C) / (in_view * math.exp(C) + len(IDS) - in_view)
     states = np.zeros((total + 1, WIDTH))
-    states[:, AXES[ASKING]], states[:, FOUND] = 1, attended
+    states[:, AXES[ASKING]], states[:, ATTENDED] = 1, attended
     states *= ROOT / np.linalg.norm(states, axis=1, keepdims=True)
     roots = np.sqrt(softmax(states @ head.T, axis=1))
     return np.sqrt(((roots - roots[-1]) ** 2).sum(axis=1) / 2)
@@ -103,7 +103,7 @@ def kept_evidence(probabilities):
     ("protocol", "sampler", "mask"),
     each_value_quick(["dynamic", "fixed"], ["iid", "latin"], ["token", "element"]),
 )
-def test_both_metrics_are_the_known_ones_at_every_pi(model, head, protocol, sampler, mask):
+def test_both_metrics_have_their_closed_form_at_every_pi(model, head, protocol, sampler, mask):
     settings = EvaluationSettings(pi_grid=GRID, draws=DRAWS, sampler=sampler, mask=mask)
     row = {"sample_id": "s", "step": 0, "raw_scores": RAW.tolist(), "status": "ok"}
     target = PerturbationTarget(IDS, PERTURBABLE, 5)

@@ -28,11 +28,11 @@ def hellinger(one, other):
 def plain_distances(plain, ablated):
     """Return distances of inputs, each given as embeddings (T, d) and positions (T,), (N,)."""
     clean = plain(torch.tensor([IDS])).logits[0, -1]
-    found = []
+    computed = []
     for inputs, positions in ablated:
         logits = plain(inputs_embeds=inputs[None], position_ids=positions[None]).logits[0, -1]
-        found.append(hellinger(clean, logits))
-    return np.array(found)
+        computed.append(hellinger(clean, logits))
+    return np.array(computed)
 
 
 ELEMENTS = np.random.default_rng(1).random((3, 5, 32)) < 0.5
@@ -53,8 +53,8 @@ def test_another_embedding_stands_in_place_of_a_token_or_of_single_elements(shap
         kept = torch.from_numpy(mask.reshape(5, -1))
         inputs[PERTURBABLE] = torch.where(kept, inputs[PERTURBABLE], fill)
         ablated.append((inputs, torch.arange(len(IDS))))
-    found = distances(model, TARGET, masks, 30, operator=operator)
-    np.testing.assert_allclose(found, plain_distances(plain, ablated), atol=1e-6)
+    measured = distances(model, TARGET, masks, 30, operator=operator)
+    np.testing.assert_allclose(measured, plain_distances(plain, ablated), atol=1e-6)
 
 
 @pytest.mark.parametrize("shape", ["llama-gqa", "llama-mha-tied"])
@@ -64,8 +64,8 @@ def test_hidden_tokens_might_as_well_not_be_there(shape):
     embeddings = plain.get_input_embeddings().weight.detach()[torch.tensor(IDS)]
     there = [np.setdiff1d(np.arange(len(IDS)), PERTURBABLE[~mask]) for mask in MASKS]
     shorter = [(embeddings[places], torch.from_numpy(places)) for places in there]
-    found = distances(model, TARGET, MASKS, 30, operator="hide")
-    np.testing.assert_allclose(found, plain_distances(plain, shorter), atol=1e-6)
+    measured = distances(model, TARGET, MASKS, 30, operator="hide")
+    np.testing.assert_allclose(measured, plain_distances(plain, shorter), atol=1e-6)
 
 
 def test_the_mean_is_taken_over_the_vocabulary(monkeypatch):
@@ -87,11 +87,11 @@ def test_a_tokenizer_without_such_tokens_is_refused():
 def test_a_model_that_goes_on_seeing_hidden_keys_is_refused(monkeypatch):
     """Such as one that reads its attention mask as something else, or not at all."""
     model, _ = twins("llama-gqa")
-    own = model.decoder.forward
+    forward = model.decoder.forward
     monkeypatch.setattr(
         model.decoder,
         "forward",
-        lambda *args, **options: own(*args, **options | {"attention_mask": None}),
+        lambda *args, **options: forward(*args, **options | {"attention_mask": None}),
     )
     deaf = LanguageModel(model.network, "deaf")
     with pytest.raises(BenchmarkError, match=r"operator 'hide': model 'deaf' .* that are hidden"):

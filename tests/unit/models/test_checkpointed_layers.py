@@ -34,8 +34,8 @@ def test_scores_are_the_same_to_the_bit_and_activations_take_less_memory(name):
     with Memory() as whole:
         (expected,) = attribute(name, model, [LONG], token_budget=1, **options)
     with Memory() as less, checkpointed_layers(model):
-        (found,) = attribute(name, model, [LONG], token_budget=1, **options)
-    assert torch.equal(found, expected)
+        (scores,) = attribute(name, model, [LONG], token_budget=1, **options)
+    assert torch.equal(scores, expected)
     # Grad-ELLM keeps queries, keys, values and outputs of all layers by itself.
     assert less.peak < (0.9 if name == "grad_ellm" else 0.7) * whole.peak
 

@@ -107,8 +107,8 @@ def test_a_file_becomes_a_folder_that_all_jobs_can_read(network, tmp_path):
     ids = torch.tensor([[8, 0, 3, 1, 5, 7, 2]])
     with torch.no_grad():
         expected = network(ids).logits
-        found = AutoModelForCausalLM.from_pretrained(folder)(ids).logits
-    assert torch.equal(found, expected)
+        logits = AutoModelForCausalLM.from_pretrained(folder)(ids).logits
+    assert torch.equal(logits, expected)
     model = load_model(model_of(), folder)
     told = hashlib.sha256(path.read_bytes()).hexdigest()
     assert model_facts(model)["model_commit"] == f"sha256:{told}"
@@ -123,13 +123,13 @@ def test_a_file_becomes_a_folder_that_all_jobs_can_read(network, tmp_path):
 def test_numbers_are_what_the_library_of_the_format_says(network, tmp_path, kind, dtype):
     """In the type that the model runs in."""
     path = write_gguf(tmp_path / "a.gguf", network, kind=kind)
-    found = load_model(model_of(dtype), dequantised(path, tmp_path / "mine", dtype)).network
-    for own, theirs in zip(found.model.layers, network.model.layers, strict=True):
-        exact = theirs.mlp.up_proj.weight.detach().numpy()
+    converted = load_model(model_of(dtype), dequantised(path, tmp_path / "mine", dtype)).network
+    for layer, original in zip(converted.model.layers, network.model.layers, strict=True):
+        exact = original.mlp.up_proj.weight.detach().numpy()
         expected = quants.dequantize(quants.quantize(exact, kind), kind)
         assert not np.array_equal(expected, exact)
         expected = torch.from_numpy(expected).to(getattr(torch, dtype))
-        assert torch.equal(own.mlp.up_proj.weight, expected)
+        assert torch.equal(layer.mlp.up_proj.weight, expected)
 
 
 def test_what_cannot_be_read_is_one_line_and_leaves_no_folder(network, tmp_path):

@@ -52,7 +52,7 @@ def end(child):
 
 
 @pytest.mark.parametrize(
-    ("wanted", "given", "expected"),
+    ("requested", "given", "expected"),
     [
         ("auto", 0, "cpu"),
         ("cpu", 1, "cpu"),
@@ -62,8 +62,8 @@ def end(child):
         ("cuda", 1, "cuda:0"),
     ],
 )
-def test_a_job_gets_the_device_that_its_resources_ask_for(wanted, given, expected, gpus):
-    assert str(choose_device(wanted, given)) == expected
+def test_a_job_gets_the_device_that_its_resources_ask_for(requested, given, expected, gpus):
+    assert str(choose_device(requested, given)) == expected
 
 
 def test_a_second_model_of_a_process_is_on_the_gpu_of_the_first_which_is_the_current_one(
@@ -77,7 +77,7 @@ def test_a_second_model_of_a_process_is_on_the_gpu_of_the_first_which_is_the_cur
     assert [first, choose_device("cuda"), *set(current)] == [torch.device("cuda", 1)] * 3
 
 
-def test_each_job_has_a_gpu_of_its_own_and_says_that_it_waits(gpus, monkeypatch, caplog):
+def test_each_job_has_a_gpu_to_itself_and_says_that_it_waits(gpus, monkeypatch, caplog):
     others = [process_that_claims(f"pisoft-gpu-{name}") for name in gpus]
     assert [free for _, free in others] == [True, True]
     waits = []
@@ -119,7 +119,7 @@ def test_a_wrong_number_of_jobs_per_gpu_is_one_line(gpus, monkeypatch, given):
         choose_device("auto", 1)
 
 
-def test_a_gpu_is_known_by_its_uuid_not_by_its_place_among_those_seen(gpus):
+def test_a_gpu_is_identified_by_its_uuid_not_by_its_place_among_those_seen(gpus):
     """Under CUDA_VISIBLE_DEVICES=2,3 the first one is another one than elsewhere."""
     other, free = process_that_claims(f"pisoft-gpu-{gpus[0]}")
     try:
@@ -169,9 +169,9 @@ def kibibytes(file, key):
 def test_peak_memory_of_the_process_is_in_megabytes():
     now = kibibytes("/proc/self/status", "VmRSS") * 1024 / 1e6
     machine = kibibytes("/proc/meminfo", "MemTotal") * 1024 / 1e6
-    found = peak_memory(torch.device("cpu"))
-    assert now * 0.9 < found["peak_memory_mb"] < machine
-    assert found["peak_device_memory_mb"] is None
+    peaks = peak_memory(torch.device("cpu"))
+    assert now * 0.9 < peaks["peak_memory_mb"] < machine
+    assert peaks["peak_device_memory_mb"] is None
 
 
 def test_memory_and_work_of_a_gpu_are_asked_of_that_gpu(monkeypatch):

@@ -103,8 +103,8 @@ def test_the_budget_in_force_is_noted_and_a_prompt_that_never_fits_is_an_empty_r
     assert budgets == [21, 10, 7, 7, 7], "the lowered budget stays"
     assert first == generation.empty_row(prompts[0], "too_long_for_memory")
     assert {row["status"] for row in shorter} == {"ok"}
-    (said,) = [message for message in caplog.messages if "do not fit" in message]
-    assert said.startswith("model 'llama-gqa': sample a: 7 tokens do not fit into memory")
+    (warning,) = [message for message in caplog.messages if "do not fit" in message]
+    assert warning.startswith("model 'llama-gqa': sample a: 7 tokens do not fit into memory")
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])

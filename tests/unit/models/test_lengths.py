@@ -72,12 +72,12 @@ def test_distances_are_those_of_inputs_read_alone(models, protocol):
     targets = [PerturbationTarget(IDS[:n], PERTURBABLE, target_id=17) for n in LENGTHS]
     measured = Perturber(model, 200, protocol).measure([masks_of(t, MASKS) for t in targets])
     table = plain.get_input_embeddings()
-    for target, found in zip(targets, measured, strict=True):
+    for target, distances in zip(targets, measured, strict=True):
         held = observed(plain, target.token_ids).maps if protocol == "fixed" else None
         inputs = table(torch.tensor([target.token_ids])).repeat(len(MASKS), 1, 1)
         clean = logits(plain, inputs[:1]).softmax(-1)
         inputs[:, PERTURBABLE] *= torch.from_numpy(MASKS)[..., None]
-        for distance, one in zip(found[:, 0], inputs, strict=True):
+        for distance, one in zip(distances[:, 0], inputs, strict=True):
             perturbed = logits(plain, one[None], held=held).softmax(-1)
             overlap = float((clean * perturbed).sqrt().sum())
             assert distance == pytest.approx((1 - overlap) ** 0.5, abs=1e-5)

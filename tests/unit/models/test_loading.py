@@ -46,7 +46,7 @@ def tf32(request):
 
 @pytest.mark.usefixtures("tf32")
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float64"])
-def test_the_wanted_type_is_loaded_and_logits_are_never_below_float32(folder, dtype):
+def test_the_configured_type_is_loaded_and_logits_are_never_below_float32(folder, dtype):
     model = load_model(local_model(dtype=dtype), folder)
     assert next(model.network.parameters()).dtype == getattr(torch, dtype)
     logits = model.logits(model.hidden_states(model.embed(torch.tensor([[3, 4]]))))
@@ -65,12 +65,12 @@ def test_a_compiled_model_gives_the_same_draws(folder, protocol):
     compile_layers(compiled)
     target = PerturbationTarget([1, 40, 41, 8, 9, 10, 33], np.array([2, 3, 5]), 5)
     masks = np.random.default_rng(0).random((6, 3)) < 0.5
-    expected, found = (
+    expected, measured = (
         distances(model, target, masks, token_budget=15, protocol=protocol)
         for model in (plain, compiled)
     )
     torch.compiler.reset()  # its workers outlive the test otherwise
-    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-3)
+    np.testing.assert_allclose(measured, expected, rtol=0, atol=1e-3)
     assert torch._dynamo.utils.counters["frames"]["ok"] > 0, "nothing was compiled"
 
 
@@ -121,7 +121,7 @@ def test_pickled_weights_adapters_and_a_billion_layers_are_refused(tmp_path, fol
 
 
 @pytest.mark.follows("give the model `device: cpu` or `resources: {gpu: 0}`")
-def test_a_missing_gpu_is_said(folder):
+def test_a_missing_gpu_is_reported(folder):
     if torch.cuda.is_available():
         pytest.skip("this machine has a CUDA device")
     with pytest.raises(BenchmarkError, match="torch finds no CUDA device"):

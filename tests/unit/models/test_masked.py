@@ -210,7 +210,7 @@ def test_a_window_shows_what_stands_around_its_token(tokenizer):
         assert right or place.position == len(ids) - 1
 
 
-def test_the_common_vocabulary_is_found_once_per_tokenizer(masked, monkeypatch):
+def test_the_common_vocabulary_is_computed_once_per_tokenizer(masked, monkeypatch):
     first = shared_vocabulary(masked, llama_tokenizer())
     assert shared_vocabulary(masked, llama_tokenizer()) is first
     assert shared_vocabulary(masked, mistral_tokenizer()) is not first

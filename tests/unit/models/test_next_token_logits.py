@@ -13,7 +13,7 @@ POSITIONS = torch.tensor([[5, 0, 2], [3, 3, 5]])  # out of order, and one of the
 @pytest.mark.parametrize("shape", SHAPES)
 def test_logits_and_gradients_equal_those_of_the_whole_forward(shape):
     model = twins(shape)[0]
-    found = []
+    results = []
     for logits_of in (
         lambda x: model.next_token_logits(x, POSITIONS),
         lambda x: model.logits_at(model.hidden_states(x), POSITIONS),
@@ -21,8 +21,8 @@ def test_logits_and_gradients_equal_those_of_the_whole_forward(shape):
         embeddings = model.embed(IDS).requires_grad_(True)
         logits = logits_of(embeddings)
         (gradients,) = torch.autograd.grad(logits[:, :, 11].square().sum(), embeddings)
-        found.append((logits, gradients))
-    for a, b in zip(*found, strict=True):
+        results.append((logits, gradients))
+    for a, b in zip(*results, strict=True):
         torch.testing.assert_close(a, b, rtol=1e-10, atol=1e-12)
 
 
@@ -43,6 +43,6 @@ def test_other_layers_are_run_whole():
     network = twins("llama-gqa")[0].network
     network.model.layers[-1].register_forward_hook(lambda _, __, output: output.roll(1, -1))
     model = LanguageModel(network, "other")
-    found = model.next_token_logits(model.embed(IDS), POSITIONS)
+    logits = model.next_token_logits(model.embed(IDS), POSITIONS)
     whole = model.logits_at(model.hidden_states(model.embed(IDS)), POSITIONS)
-    torch.testing.assert_close(found, whole)
+    torch.testing.assert_close(logits, whole)

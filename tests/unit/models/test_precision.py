@@ -28,9 +28,9 @@ def states(dtype):
 def test_a_gpu_gives_the_logits_of_the_cpu(dtype):
     made, hidden = head(dtype), states(dtype)
     expected = made(hidden)
-    found = made.to("cuda")(hidden.to("cuda"))
-    assert found.dtype == torch.float32
-    torch.testing.assert_close(found.cpu(), expected, rtol=0, atol=1e-5)
+    logits = made.to("cuda")(hidden.to("cuda"))
+    assert logits.dtype == torch.float32
+    torch.testing.assert_close(logits.cpu(), expected, rtol=0, atol=1e-5)
 
 
 @pytest.mark.parametrize("bias", [True, False])
@@ -38,44 +38,46 @@ def test_a_gpu_gives_the_logits_of_the_cpu(dtype):
 @pytest.mark.parametrize("chunk", [1, 24 * 7, 2**22])
 def test_logits_and_gradients_are_those_of_a_float64_head(chunk, dtype, bias, monkeypatch):
     monkeypatch.setattr(precision, "CHUNK", chunk)
-    own = head(dtype, bias)
+    module = head(dtype, bias)
     hidden = states(dtype).requires_grad_(True)
     wide = hidden.detach().double().requires_grad_(True)
     expected = torch.nn.functional.linear(
-        wide, own.weight.double(), own.bias.double() if bias else None
+        wide, module.weight.double(), module.bias.double() if bias else None
     )
-    found = own(hidden)
-    assert found.dtype == torch.float32
-    torch.testing.assert_close(found.double(), expected, rtol=0, atol=1e-6)
+    logits = module(hidden)
+    assert logits.dtype == torch.float32
+    torch.testing.assert_close(logits.double(), expected, rtol=0, atol=1e-6)
     direction = torch.randn(expected.shape, generator=torch.Generator().manual_seed(5)).double()
-    (gradient,) = torch.autograd.grad((found * direction.float()).sum(), hidden)
+    (gradient,) = torch.autograd.grad((logits * direction.float()).sum(), hidden)
     (exact,) = torch.autograd.grad((expected * direction).sum(), wide)
     assert gradient.dtype == dtype  # the exact gradient, rounded once
     torch.testing.assert_close(gradient.double(), exact, rtol=torch.finfo(dtype).eps / 2, atol=1e-5)
 
 
 def test_the_graph_keeps_no_widened_weights():
-    own, kept = head(torch.bfloat16), []
+    module, kept = head(torch.bfloat16), []
     with torch.autograd.graph.saved_tensors_hooks(lambda t: kept.append(t) or t, lambda t: t):
-        own(states(torch.bfloat16).requires_grad_(True))
+        module(states(torch.bfloat16).requires_grad_(True))
     assert [tensor.dtype for tensor in kept] == [torch.bfloat16]
-    assert kept[0].data_ptr() == own.weight.data_ptr()
+    assert kept[0].data_ptr() == module.weight.data_ptr()
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_wider_heads_give_the_same_bits_as_before(dtype):
-    own, hidden = head(dtype), states(dtype)
-    assert torch.equal(own(hidden), torch.nn.functional.linear(hidden, own.weight, own.bias))
+    module, hidden = head(dtype), states(dtype)
+    assert torch.equal(
+        module(hidden), torch.nn.functional.linear(hidden, module.weight, module.bias)
+    )
 
 
-def test_a_head_with_a_forward_of_its_own_is_left_alone():
+def test_a_head_with_another_forward_is_left_alone():
     class Halved(Linear):
         def forward(self, hidden):
             return super().forward(hidden) / 2
 
-    own, hidden = head(torch.bfloat16, kind=Halved), states(torch.bfloat16)
-    plain = torch.nn.functional.linear(hidden, own.weight, own.bias) / 2
-    assert torch.equal(own(hidden), plain)
+    module, hidden = head(torch.bfloat16, kind=Halved), states(torch.bfloat16)
+    plain = torch.nn.functional.linear(hidden, module.weight, module.bias) / 2
+    assert torch.equal(module(hidden), plain)
     float32_head(None)  # a class may have no head
 
 
@@ -85,7 +87,7 @@ def test_answers_are_chosen_by_the_same_logits_as_are_perturbed(shape):
     model, _ = twins(shape, torch.bfloat16)
     ids = torch.tensor([samples()[0].prompt_ids])
     with torch.no_grad():
-        own = model.network(input_ids=ids, use_cache=False).logits
-        found = model.logits(model.hidden_states(model.embed(ids)))
-    assert own.dtype == torch.float32
-    assert torch.equal(own, found)
+        expected = model.network(input_ids=ids, use_cache=False).logits
+        logits = model.logits(model.hidden_states(model.embed(ids)))
+    assert expected.dtype == torch.float32
+    assert torch.equal(expected, logits)

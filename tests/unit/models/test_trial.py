@@ -36,7 +36,7 @@ def test_an_ablated_token_is_not_read_in_any_layer_either(family):
 
 
 @torch.no_grad()
-def test_attention_arguments_that_are_not_known_cost_the_attention_only():
+def test_unknown_attention_arguments_cost_the_attention_only():
     """DeepSeek-V3.2 hands its attention the keys to look at, and no mask, unless it is eager."""
     model = LanguageModel(network("DeepSeek V3.2", ATTENTION_NAME), "toy")
     with pytest.raises(BenchmarkError, match=r"attention is given 'indices', which cannot be"):
@@ -95,15 +95,15 @@ def test_what_comes_behind_the_head_is_part_of_the_logits():
             return output
 
     model.network.__class__ = Scaled
-    found = LanguageModel(model.network, "toy")
-    logits = found.next_token_logits(found.embed(IDS), torch.tensor([[3], [13]]))[:, 0]
+    scaled = LanguageModel(model.network, "toy")
+    logits = scaled.next_token_logits(scaled.embed(IDS), torch.tensor([[3], [13]]))[:, 0]
     torch.testing.assert_close(logits, 3 * plain(IDS).logits[[0, 1], [3, 13]], **EAGER)
 
 
 def test_layers_that_drop_the_probe_cost_the_attention_only():
     built = twins("llama-gqa")[0].network
     for layer in built.model.layers:
-        layer.forward = lambda *args, own=layer.forward, probe=None, **options: own(
+        layer.forward = lambda *args, forward=layer.forward, probe=None, **options: forward(
             *args, **options
         )
     model = LanguageModel(built, "toy")
