@@ -177,8 +177,8 @@ class Hungry(Recording):
 
     def attribute(self, model, batch):
         width = batch.input_ids.shape[1]
-        own_rows = max(1, self.context.token_budget // width)
-        if max(batch.input_ids.numel(), own_rows * width) > self.limit:
+        budgeted_rows = max(1, self.context.token_budget // width)
+        if max(batch.input_ids.numel(), budgeted_rows * width) > self.limit:
             self.failures += 1
             raise self.error
         return super().attribute(model, batch)

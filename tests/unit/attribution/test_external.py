@@ -128,7 +128,7 @@ def test_scores_that_are_all_equal_are_warned_about(cell, caplog):
     assert f"{cell.scores}: {kind}: 3 of 3 rows, the first: sample 'a', step 0" in caplog.text
 
 
-def test_a_shard_takes_its_own_samples_and_refuses_those_of_no_shard(cell, tmp_path):
+def test_a_shard_takes_its_samples_and_refuses_those_of_no_shard(cell, tmp_path):
     rows = cell.export()
     shard = Cell(tmp_path / "shard", PROMPTS[1:], ANSWERS[1:])
     shard.whole = cell.prompts

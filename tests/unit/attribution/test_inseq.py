@@ -122,7 +122,7 @@ OURS = [
 
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize(("name", "options", "ours"), OURS)
-def test_scores_are_those_of_our_own_methods(shape, name, options, ours):
+def test_scores_are_those_of_our_methods(shape, name, options, ours):
     model, _ = twins(shape)
     chosen = [templated(), *samples()]
     if ours == "contrast":

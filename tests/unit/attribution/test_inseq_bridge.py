@@ -55,7 +55,7 @@ def attribute(loaded, prompt, output, **options):
         SHAPES, [{}, {"layers": 2, "token_weights": "original"}, {"heads": "per_head"}]
     ),
 )
-def test_scores_are_our_own_for_every_generated_token(load, shape, options):
+def test_scores_are_ours_for_every_generated_token(load, shape, options):
     model, plain = twins(shape)
     expected = ours(model, PROMPT, ANSWER, **options).float()
     for scores in (
@@ -67,7 +67,7 @@ def test_scores_are_our_own_for_every_generated_token(load, shape, options):
         assert scores[5:].isnan().all()
 
 
-def test_every_text_of_a_list_has_its_own_prompt_and_is_shown_and_read_back(load, inseq, tmp_path):
+def test_every_text_of_a_list_has_its_prompt_and_is_shown_and_read_back(load, inseq, tmp_path):
     model, plain = twins("llama-gqa")
     prompts = [PROMPT, [7, 12, 40]]
     whole = [text([*prompt, *ANSWER]) for prompt in prompts]

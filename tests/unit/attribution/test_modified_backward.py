@@ -63,7 +63,7 @@ def test_cp_lrp_without_biases_sums_to_the_logit(family):
 
 
 @pytest.mark.parametrize("family", ["Llama 2, 3", "GPT-2"])
-def test_with_all_rules_off_gradients_are_the_models_own(family):
+def test_with_all_rules_off_gradients_are_those_of_the_model(family):
     model = model_of(family)
     batch = Batch([SAMPLE], model.device)
     (expected,) = embedding_gradients(model, batch, "logit")

@@ -74,7 +74,7 @@ def test_scores_in_scope_are_those_of_occluding_the_whole_prompt(family):
         assert not scores.any()
 
 
-def test_end_of_sequence_tokens_are_their_own_reference():
+def test_an_end_of_sequence_token_is_the_reference_for_itself():
     model = twins("llama-gqa")[0]
     (sample, *_) = samples()
     with_end = type(sample)("end", [2, *sample.prompt_ids[1:]], [5], [0], [5])

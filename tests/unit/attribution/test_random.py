@@ -33,7 +33,7 @@ def test_one_heatmap_is_one_uniform_draw_and_not_a_mean_of_draws():
     assert not (mean == heatmap("aggregated", "b")[0]).any(), "each sample has its own"
 
 
-def test_steps_that_are_evaluated_by_their_own_scores_have_draws_of_their_own():
+def test_steps_that_are_evaluated_one_by_one_have_independent_draws():
     mean, draws = heatmap("own")
     assert mean.var() == pytest.approx(1 / 120, rel=0.05)
     assert np.abs(np.corrcoef(draws) - np.eye(10)).max() < 0.04

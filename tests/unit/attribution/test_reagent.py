@@ -125,7 +125,7 @@ def test_the_planted_word_ranks_first():
     assert np.mean(planted_ranks(num_probes=8) == 0) >= 0.95
 
 
-def test_a_rule_that_is_never_met_gives_the_plain_mean_and_is_said():
+def test_a_rule_that_is_never_met_gives_the_plain_mean_and_is_reported():
     model, plain = twins("llama-gqa")
     ids = samples()[0].prompt_ids
     worst = int(plain(torch.tensor([ids])).logits[0, -1].argmin())

@@ -32,7 +32,7 @@ def test_the_final_norm_is_not_without_effect():
 
 
 @pytest.mark.parametrize("options", [{}, RAW], ids=["default", "raw"])
-def test_layers_of_another_form_run_their_own_forward(options):
+def test_layers_of_another_form_run_their_forward(options):
     """Equal to zeroing one value vector at a time, which the closed form would not be."""
     model = twins("llama-gqa")[0]
     assert layer_form(model) is CLOSED_FORM
