@@ -23,13 +23,12 @@ Settings = RunJob
 def summaries(files: Files, settings: RunJob) -> dict[str, Summary]:
     """Return the numbers of each model and dataset, from their records, prompts and generations.
 
-    Numbers are over the ok samples: `truncated` counts shortened prompts, `accuracy` is the
-    share of correct preferred labels among samples with a known label, and `greedy_is_label` the
-    share whose unconstrained greedy token is a label word. Both shares have Wilson's 95 % interval,
-    of clusters where samples are in clusters, and no value for open generation. `mean_margin` is by
-    how much the logit of the answer exceeds that of the runner-up, mean over the steps of a sample
-    and over samples. `too_many_words` counts records that are too long to be samples; its n is of
-    all records.
+    All but `too_many_words`, the number of records too long to be samples, are over the ok samples.
+    `truncated` counts shortened prompts. `accuracy` is the share of correct preferred labels among
+    samples with a known label, `greedy_is_label` the share whose unconstrained greedy token is a
+    label word; both have Wilson's 95 % interval, of clusters if there are any, and no value for
+    open generation. `mean_margin` is the lead of the answer's logit over the runner-up's, mean over
+    the steps of a sample and over samples.
     """
     prompts, generations = files["prompts"], files["generations"]
     if len(prompts) != len(generations):

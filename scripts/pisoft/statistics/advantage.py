@@ -1,13 +1,12 @@
 """The advantage of each method over random scores by π (paper, paragraph 'Insights').
 
 The paper says that methods "only show advantage over Random attributions for larger retaining
-probability π > 0.5". Of one sample, f(π) is the method's π-Soft-NS or π-Soft-NC less that of random
-scores, which saw the same random numbers. Its mean over samples is reported
+probability π > 0.5". f(π) is a sample's π-Soft-NS or π-Soft-NC less that of random scores under the
+same random numbers. Its mean over samples is reported
 
 - at every π of the grid (`at`);
-- over the half π ≤ 0.5 and the half π ≥ 0.5 (`lower`, `upper`): the trapezoid area of f over that
-  part of the grid's span, divided by the part's width, so that it is f's mean height there; at 0.5,
-  f is interpolated if the grid leaves it out;
+- over the halves π ≤ 0.5 and π ≥ 0.5 (`lower`, `upper`): the trapezoid area of f over that part of
+  the grid's span divided by the part's width, with f(0.5) interpolated if the grid lacks it;
 - `upper_minus_lower`, the second less the first.
 
 The halves and their difference are tested against 0. P-values are corrected over all these tests of
@@ -69,8 +68,7 @@ def _differences(
 ) -> pd.DataFrame:
     """Return method less random scores, samples by part, π, metric and method.
 
-    `curves` are `soft_sample_curves` of one dataset; `weights` of their values, (P,), by part and
-    π.
+    `curves` are `soft_sample_curves` of one dataset, `weights` (P,) are by part and π.
     """
     lacking = np.full(next(iter(weights.values())).size, np.nan)
     values = np.stack([lacking if curve is None else curve for curve in curves["values"]])

@@ -1,10 +1,9 @@
 """A sample's area under the curve with one choice of the metric changed, from stored draws.
 
-Each alternative changes one choice and keeps all others of the run, the clamp included. Two are no
-AUC of π-Soft-NS or π-Soft-NC, but the area under a mean distance itself, with its sign turned for
-NS, so that higher is better: H₀ is not stored as a total variation, so that distance can neither be
-divided by it nor clamped. The Hellinger distance treated alike shows how much of a change is due to
-that.
+Each alternative changes one choice of the run and keeps the others, the clamp included. H₀ is not
+stored as a total variation, so the alternatives by total variation and by Hellinger distance are
+areas under a mean distance, neither divided by H₀ nor clamped, negated for NS so that higher is
+better. The Hellinger one shows how much of a change is due to that.
 """
 
 from __future__ import annotations
@@ -127,15 +126,11 @@ def alternative_samples(
     settings: SensitivityJob,
     clusters: Mapping[str, str],
 ) -> tuple[Samples, dict[str, str]]:
-    """Return the areas of a dataset by metric, alternative, half and method.
+    """Return the areas of a dataset by metric, alternative, half and method, and reasons for gaps.
 
-    Only half of the samples has several halves, each without a value for the samples left out.
-
-    `methods` are areas of the run's draws, `new_draws` those of other draws by alternative. The
-    name of the dataset is a key of the halves.
-
-    Returns:
-        Samples, and why alternatives have no value, by alternative.
+    `methods` are areas of the run's draws, `new_draws` those of other draws by alternative. Only
+    half of the samples has several halves, keyed by the dataset's name, each without values for the
+    samples left out. Reasons are by alternative.
     """
     areas = pd.concat({name: of.values[metric] for name, of in methods.items()}, axis=1)
     h0 = pd.DataFrame({name: of.h0 for name, of in methods.items()}, areas.index)

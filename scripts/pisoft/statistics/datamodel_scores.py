@@ -1,29 +1,28 @@
-"""What the draws that a run has stored say of every method, without a further forward.
+"""Scores of every method from the stored draws of a run, without a further forward pass.
 
-Each draw of the soft metrics keeps some tokens, zeroes the others, and stores by how much the
-log-probability of the target changes, Δ = log p(perturbed) − log p(clean). Here all methods are
-held against the draws of *random* scores, whose masks favour none of the others: those of Soft-NS
-and of Soft-NC, at every π and at α = 1, N in all. Masks are not stored but drawn again from their
-keys.
+Each draw of the soft metrics keeps some tokens, zeroes the others, and stores the change of the
+target's log-probability, Δ = log p(perturbed) − log p(clean). All methods are evaluated on the
+draws of *random* scores, whose masks favour none of them: those of Soft-NS and of Soft-NC, at every
+π and at α = 1, N in all. Masks are not stored but drawn again from their keys.
 
-With e the masks (1: kept) and s a method's scores of one step, the kept mass of a mask is
-Σ e_i s_i, the removed mass Σ (1 − e_i) s_i, and the drop −Δ. Over the N masks:
+With masks e (1: kept) and a method's scores s of one step, the kept mass of a mask is Σ e_i s_i,
+the removed mass Σ (1 − e_i) s_i, and the drop −Δ. Over the N masks:
 
 - lds: Spearman's ρ of kept mass and Δ, the linear datamodeling score (Ilyas et al. 2022, Park et
   al. 2023), here of tokens;
-- lds_given_count: the same given how many tokens are kept: partial correlation of the ranks. Over
-  many π the number alone explains much, and scores that are all equal would have a high lds;
+- lds_given_count: its partial correlation given the number of kept tokens. Over many π that number
+  alone explains much, so equal scores have a high lds;
 - faithfulness_correlation: Pearson's r of removed mass and drop (Bhatt et al. 2020);
 - infidelity: min over β of the mean of (β · removed mass − drop)², divided by the mean of drop²
   (Yeh et al. 2019, with the optimal scale), from 0, the best, to 1.
 
-A metric is undefined for a step whose scores explain another token than random scores, where the
-masks are fewer than three, or where what is correlated does not vary. A sample's value is the mean
-over its steps that have one.
+A metric is undefined for a step whose scores explain another token than random scores, with fewer
+than three masks, or where one side does not vary. A sample's value is the mean over its steps that
+have one.
 
-Random scores are no fair control of these metrics, as the masks are of their own making. What they
-keep of themselves is high with Soft-NS and low with Soft-NC whatever the count, so their LDS is
-below that of other random scores; given the count it is 0 on average, but scatters more.
+Random scores are no fair control here, as they made the masks: what they keep of themselves is high
+with Soft-NS and low with Soft-NC whatever the count. Their LDS is below that of other random
+scores; given the count it is 0 on average, but scatters more.
 """
 
 from __future__ import annotations
@@ -151,12 +150,10 @@ def masks_and_changes(
 
 
 def of_masks(masks: np.ndarray, scores: np.ndarray, changes: np.ndarray) -> np.ndarray:
-    """Return the numbers of :data:`METRICS` of one step, (4, M); NaN where they are undefined.
+    """Return :data:`METRICS` of one step, (4, M); NaN where undefined.
 
-    Args:
-        masks: whether a token is kept, (N, m).
-        scores: of every method, (m, M).
-        changes: of the target's log-probability, (N,).
+    `masks` (N, m) are true where a token is kept, `scores` (m, M) are of every method, `changes`
+    (N,) of the target's log-probability.
     """
     if len(masks) < FEWEST_MASKS:
         return np.full((len(METRICS), scores.shape[1]), np.nan)
@@ -181,9 +178,8 @@ def correlation(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 def infidelity(removed: np.ndarray, drop: np.ndarray) -> np.ndarray:
     """Return what the best multiple of removed mass (N, M) leaves of the drop (N, 1), (M,).
 
-    The best multiple is β = Σ removed · drop / Σ removed², and leaves
-    1 − (Σ removed · drop)² / (Σ removed² · Σ drop²) of Σ drop². NaN where removed mass or drop is
-    the same for all masks.
+    With β = Σ removed · drop / Σ removed² this is 1 − (Σ removed · drop)² / (Σ removed² · Σ drop²).
+    NaN where removed mass or drop is the same for all masks.
     """
     undefined = _constant(removed) | _constant(drop)
     scale = (removed**2).sum(axis=0) * (drop**2).sum(axis=0)
@@ -192,10 +188,7 @@ def infidelity(removed: np.ndarray, drop: np.ndarray) -> np.ndarray:
 
 
 def _given(x: np.ndarray, z: np.ndarray) -> np.ndarray:
-    """Return what the straight line on z (N, 1) leaves of the columns of x (N, M).
-
-    It is 0 where the line leaves nothing but rounding.
-    """
+    """Return residuals of x (N, M) on the line in z (N, 1); 0 where only rounding is left."""
     x, z = x - x.mean(axis=0), z - z.mean(axis=0)
     variation = (z**2).sum()
     left = x if variation == 0 else x - z * ((x * z).sum(axis=0) / variation)

@@ -1,18 +1,17 @@
 """Whether dense scores are what the π-Soft metrics reward (paper, app:attribution-distribution).
 
 The paper says that "density alone does not explain faithfulness performance: Random produces the
-most uniform attribution distribution but performs poorly". How dense the normalised scores s of
-one step are, over its m perturbable tokens in rising order (i = 1 … m), is measured by
+most uniform attribution distribution but performs poorly". The density of one step's normalised
+scores s, over its m perturbable tokens in rising order (i = 1 … m), is measured by
 
 - mean_score = Σ s_i / m, the share of the tokens that the original metrics keep; 1 is densest;
 - gini = Σ (2 i − m − 1) s_i / (m Σ s_i), the Gini index: 0 where all scores are equal, 1 − 1 / m
   where a single token has all of it; uniformly distributed scores have 1 / 3.
 
-A sample's value is the mean over its evaluated steps. Of one sample, methods are ranked by density
-and by a metric, and Spearman's ρ between the two is taken over the methods with both, at least
-three: what makes a sample hard for all of them drops out. Its mean over samples is tested against
-0, with random scores among the methods and without. P-values are corrected over all tests of a
-metric.
+A sample's value is the mean over its evaluated steps. Spearman's ρ of density and metric is taken
+within a sample, over the methods with both (at least three), so that its difficulty drops out. The
+mean ρ is tested against 0, with and without random scores among the methods. P-values are corrected
+over all tests of a metric.
 """
 
 from __future__ import annotations
@@ -99,10 +98,9 @@ def correlate(density: pd.DataFrame, areas: pd.DataFrame) -> pd.DataFrame:
 
 
 def rank_correlations(one: np.ndarray, other: np.ndarray) -> np.ndarray:
-    """Return Spearman's ρ of each row of two matrices (N, M), (N,).
+    """Return Spearman's ρ of each row of two matrices (N, M), (N,), over columns with both numbers.
 
-    Ties share their mean rank. Over the columns with a number in both; NaN for fewer than three of
-    them, or where all numbers of one are equal.
+    Ties share their mean rank; NaN for fewer than three columns or a constant row.
     """
     common = np.isfinite(one) & np.isfinite(other)
     enough = common.sum(axis=1) >= FEWEST

@@ -1,30 +1,27 @@
 """Whether the highest scores lie on the words that are known to decide.
 
-Where a record says which of its words are the evidence, k of a prompt's m perturbable tokens are
-evidence. Of the scores s of one step:
+k of a prompt's m perturbable tokens are marked as evidence by its record. Of the scores s of one
+step:
 
 - top_1_in_evidence: 1 if the highest score is of evidence, else 0;
-- recovery_at_k: the share of the k highest scores that are of evidence, which is the share of the
-  evidence among them (R-precision);
+- recovery_at_k: the share of evidence among the k highest scores (R-precision);
 - mass_on_evidence: Σ s over the evidence / Σ s over all perturbable tokens;
-- evidence_auprc: area under the curve of precision over recall, as average precision: the mean
-  over the evidence tokens of the share of evidence among all scores at least as high as theirs;
+- evidence_auprc: average precision: the mean over the evidence tokens of the share of evidence
+  among all scores at least as high as theirs;
 - recall_at_10_percent: the share of the evidence among the ⌈m / 10⌉ highest scores;
-- recall_by_chance = ⌈m / 10⌉ / m, which it is on average for uninformative scores;
-- evidence_by_chance = k / m, which the first three are on average for uninformative scores;
-- auprc_by_chance: what average precision is then, over all orders of tokens without equal scores.
+- recall_by_chance = ⌈m / 10⌉ / m, its mean for uninformative scores;
+- evidence_by_chance = k / m, the mean of the first three for uninformative scores;
+- auprc_by_chance: average precision then, over all orders of tokens without equal scores.
 
-Equal scores are ordered by lot for the first two and the recall: what is given is the mean over all
-orders. The
-first is the hit of the pointing game (Zhang et al. 2018), and average precision is what ERASER
-(DeYoung et al. 2020) takes for token scores. A sample's value is the mean over its evaluated steps
-that have scores, as for the soft metrics; its evidence is the same at each of them.
+The first two and the recall are means over all orders of equal scores. The first is the hit of the
+pointing game (Zhang et al. 2018); ERASER (DeYoung et al. 2020) takes average precision for token
+scores. A sample's value is the mean over its evaluated steps that have scores, as for the soft
+metrics; its evidence is the same at each of them.
 
 A record with counterfactuals counts only if its answer is shown to depend on its evidence: the
 model gives the answer that a statement supports, and another one where that statement names another
-answer. Its evidence is then that of this statement alone. Beside the metrics, its `evidence_depth`
-is the mean place of the evidence among the perturbable tokens, 0 the first and 1 the last, and
-`perturbable_tokens` is m.
+answer. Its evidence is then that statement alone. `evidence_depth` is the mean place of the
+evidence among the perturbable tokens, 0 the first and 1 the last; `perturbable_tokens` is m.
 """
 
 from __future__ import annotations
@@ -71,11 +68,10 @@ def summaries(files: Files, settings: EvidenceJob) -> dict[str, Summary]:
 
 
 def on_evidence(scores: np.ndarray, evidence: np.ndarray) -> tuple[float, ...]:
-    """Return the numbers of :data:`METRICS` of one step.
+    """Return :data:`METRICS` of one step.
 
-    Args:
-        scores: of the perturbable tokens, in [0, 1] and not all 0, (m,).
-        evidence: which of these tokens are evidence, at least one, (m,).
+    `scores` (m,) are of the perturbable tokens, in [0, 1] and not all 0; `evidence` (m,) is true
+    for at least one of them.
     """
     k, m = int(evidence.sum()), evidence.size
     recalled = ceil(RECALLED_SHARE * m)
@@ -98,9 +94,8 @@ def used_evidence(
 ) -> tuple[str, list[bool] | None]:
     """Return whether the answer is shown to depend on evidence, and the mask of that evidence.
 
-    Args:
-        prompt: row of `prompts`. Without counterfactuals, its evidence is taken as it is marked.
-        answer: its row of `generations`.
+    `prompt` is a row of `prompts`, whose marked evidence counts as used if it has no
+    counterfactuals; `answer` is its row of `generations`.
     """
     if prompt["counterfactuals"] is None:
         return OK, prompt["evidence_mask"]
@@ -121,10 +116,7 @@ def share_of_highest(scores: np.ndarray, evidence: np.ndarray, count: int) -> fl
 
 
 def average_precision(scores: np.ndarray, evidence: np.ndarray) -> float:
-    """Return the mean over the evidence of the precision among the scores at least as high.
-
-    Equal scores are one threshold, so that no order of theirs matters.
-    """
+    """Return the mean over the evidence of the precision at its scores; ties are one threshold."""
     _, threshold = np.unique(-scores, return_inverse=True)  # 0 for the highest scores
     hits = np.bincount(threshold, weights=evidence)
     precision = hits.cumsum() / np.bincount(threshold).cumsum()
@@ -134,9 +126,8 @@ def average_precision(scores: np.ndarray, evidence: np.ndarray) -> float:
 def average_precision_by_chance(k: int, m: int) -> float:
     """Return the mean average precision over all orders of m tokens, of which k are evidence.
 
-    A token of evidence at place i has (i − 1) (k − 1) / (m − 1) others before it on average, and is
-    at each place equally often. So the mean is that of (1 + (i − 1) (k − 1) / (m − 1)) / i over
-    i = 1 … m.
+    An evidence token is equally often at each place i, after (i − 1) (k − 1) / (m − 1) other ones
+    on average: the mean is that of (1 + (i − 1) (k − 1) / (m − 1)) / i over i = 1 … m.
     """
     places = np.arange(1, m + 1)
     hits = (places - 1) * (k - 1) / max(m - 1, 1)

@@ -38,15 +38,13 @@ def summaries(files: Files, settings: SummariseRankingJob) -> dict[str, Summary]
 def ranking_samples(paths: Iterable[Path], not_applicable: Mapping[str, str]) -> Summary:
     """Return the `ranking_samples` rows: one per cell, sample and metric.
 
-    Of counterfactuals there are two metrics: the share of tokens replaced at the first flip, 1
-    without one, and whether there is none.
-
-    A dataset without an answer that can flip has one row per model, method and metric of insertion
-    and deletion, without a sample and with the reason.
+    Counterfactuals have two metrics: the share of tokens replaced at the first flip (1 without
+    one), and whether there is none. A dataset without an answer that can flip has one row per
+    model, method and metric of insertion and deletion, without a sample and with the reason.
 
     Raises:
-        BenchmarkError: an unreadable file, an unknown curve, a sample that has one twice, or an ok
-            row whose AUC is none.
+        BenchmarkError: an unreadable file, an unknown or repeated curve of a sample, or an ok row
+            without an AUC.
     """
     frames = [(path.with_suffix("").parts[-3:], _cell(path)) for path in paths]
     explained = dict.fromkeys(cell[:2] for cell, _ in frames)

@@ -24,11 +24,10 @@ def share_ends(
     """Return the ends of Wilson's intervals of shares, within [0, 1], (2, C).
 
     As Korn and Graubard (1998) do for surveys, the interval is that of as many numbers 0 or 1 as
-    would have the standard error. If all samples are 0, or all 1, it is that of n of these.
+    would have the standard error; if all samples are 0, or all 1, that of `n` of these.
 
     Args:
-        values: means of numbers between 0 and 1, (C,).
-        errors: their standard errors, (C,).
+        values, errors: means of numbers between 0 and 1, and their standard errors, (C,) each.
         reach: of the intervals, in standard errors, (C,).
         n: independent samples, (C,).
     """
@@ -73,9 +72,7 @@ def summed_roots(roots: Iterable[np.ndarray]) -> np.ndarray:
 def adjusted_ends(roots: np.ndarray, reach: np.ndarray) -> np.ndarray:
     """Return how far intervals by Hall's t reach below and above the numbers, (2, C).
 
-    Args:
-        roots: of moments, (4, C).
-        reach: of the intervals without skewness, in standard errors, (C,).
+    `roots` are of moments, (4, C); `reach` (C,) is without skewness, in standard errors.
     """
     shift, curve = _coefficients(roots)
     ends = np.stack([reach, -reach]) - shift
@@ -89,14 +86,8 @@ def equivalence_p_values(
     """Return p-values of two one-sided tests of numbers within ± a margin, (C,).
 
     The larger p-value of both sides counts (Schuirmann, 1987), by Hall's t: it is below 5 % where
-    the interval of 90 % lies within the margin.
-
-    Args:
-        roots: of moments, (4, C).
-        values: the numbers, (C,).
-        margin: they are equivalent to 0 within it.
-        n: samples, (C,).
-        freedom: degrees of freedom of Student's t, (C,).
+    the interval of 90 % lies within the margin. `roots` (4, C) are of moments; the numbers
+    `values`, their samples `n` and the degrees of `freedom` of Student's t are (C,) each.
     """
     mirrored = roots * np.array([1, -1, -1, -1])[:, None]
     p_values = []

@@ -107,13 +107,12 @@ def depth_statistics(
     * `development`, `rest`: mean over that part at each candidate depth;
     * `selected`: mean over the rest at the candidate that is best on the development part;
     * `fixed`: mean over the rest at the fixed depth;
-    * `leaky`: mean over all samples at the candidate that is best on all samples (the paper). It
-      has no interval: the best of several noisy means is too high, which no interval over samples
+    * `leaky`: mean over all samples at the candidate that is best on all samples (the paper),
+      without interval: the best of several noisy means is too high, which no interval over samples
       shows.
 
-    Best is the highest mean over metrics and protocols; of equals, the smaller depth. If a part has
-    fewer than :data:`SMALLEST_PART` samples, nothing has a value. `text` counts all samples that
-    failed.
+    Best is the highest mean over metrics and protocols; of equals, the smaller depth. Nothing has a
+    value if a part has fewer than :data:`SMALLEST_PART` samples. `text` counts all failed samples.
     """
     numbers = [
         dict(zip(CELL, key, strict=True)) | number
@@ -126,10 +125,7 @@ def depth_statistics(
 
 
 def _numbers(rows: pd.DataFrame, clusters: Mapping[str, str]) -> Iterator[dict[str, Any]]:
-    """Yield :data:`NUMBER` of one model, dataset and token weighting.
-
-    `name` is that of the study's method; None: too few samples.
-    """
+    """Yield :data:`NUMBER` of a model, dataset and token weighting; `name` None: too few."""
     methods = rows.drop_duplicates("method").set_index("method").sort_values("depth")
     candidates, (fixed,) = (methods.index[methods[name]] for name in ("candidate", "fixed"))
     values = rows.pivot(

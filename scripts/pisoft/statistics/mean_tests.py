@@ -1,7 +1,6 @@
 """Tests of many means at once, corrected by step-down within families.
 
-Which procedure tests which null hypothesis, and how both were chosen by simulation, is written in
-docs/explanation/which-test.md.
+docs/explanation/which-test.md states their null hypotheses, and how simulation chose them.
 """
 
 from __future__ import annotations
@@ -33,10 +32,9 @@ def bootstrap_tests(
     """Test whether means are 0 by a two-sided step-down bootstrap-t (Romano and Wolf, 2005).
 
     Each mean, in standard errors, is compared with the largest of its family in the same resample,
-    where means are 0 and standard errors those of the resample. As few, skewed samples make these
-    too small, they are raised by a part of the family's median (as Tusher et al., 2001, do). No
-    p-value is smaller than that of as many equal signs, 2^(1 - n). Samples that contribute 0 do
-    not count in n.
+    where means are 0 and standard errors those of the resample. Few, skewed samples make these too
+    small, so a part of the family's median is added (as Tusher et al., 2001, do). No p-value is
+    smaller than that of as many equal signs, 2^(1 - n), n without the samples that contribute 0.
 
     Args:
         parts: what each sample contributes to each mean, (samples, C); 0 where it has no value.
@@ -47,8 +45,8 @@ def bootstrap_tests(
 
     Returns:
         `p_value`, `p_adjusted` (corrected), `p_smallest` (the smallest that either could be) and
-        `detectable`, the smallest mean that the first step, the strictest, finds at
-        :data:`LEVEL` in a share :data:`POWER` of samples like these; NaN where none can be found.
+        `detectable`, the smallest mean that the first, strictest step finds at :data:`LEVEL` in a
+        share :data:`POWER` of samples like these; NaN where none can be found.
     """
     key = (settings.seed, "bootstrap-t")
     drawn = [
@@ -86,16 +84,14 @@ def sign_flip_tests(
     """Test by sign flips whether what is compared is exchangeable within a sample.
 
     If so, the sign of a difference is arbitrary. Step-down max-T (Westfall and Young 1993,
-    algorithm 2.8) compares each mean with the largest of its family under the same flip.
+    algorithm 2.8) compares each mean with the largest of its family under the same flip. Returns
+    two-sided p-values: `p_sign_flip` and, corrected, `p_sign_flip_adjusted`.
 
     Args:
         parts: what each sample contributes to each mean, (samples, C).
         families: family index of each column, (C,).
-        flips: how many are drawn; up to :data:`EXACT_TEST` samples, all are enumerated.
+        flips: their number; up to :data:`EXACT_TEST` samples, all are enumerated.
         key: of the random numbers.
-
-    Returns:
-        Two-sided p-values: `p_sign_flip` and, corrected, `p_sign_flip_adjusted`.
     """
     plain, adjusted, _ = _step_down(
         np.abs(parts.sum(axis=0)),
@@ -140,10 +136,7 @@ def _sums(
 
 
 def _medians_of_families(errors: np.ndarray, families: np.ndarray) -> np.ndarray:
-    """Return the median standard error of each column's family, 1 in one without errors, (C,).
-
-    Standard errors of 0 do not count.
-    """
+    """Return the median non-zero standard error of each column's family, (C,); 1 without any."""
     medians = np.ones(errors.size)
     for index in np.unique(families):
         members = families == index
@@ -162,12 +155,8 @@ def _step_down(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return p-values, plain and corrected within families, and critical values, each (C,).
 
-    Args:
-        observed: statistics, (C,).
-        tolerance: by how much a draw may be below and count as equal, (C,).
-        under_null: draws of the statistics under the null hypothesis, in chunks (B, C).
-        families: family index of each column, (C,).
-        drawn: 1 if the observed statistics count as a draw.
+    Draws `under_null` come in chunks (B, C). One counts as equal to `observed` (C,) if it is below
+    by no more than the `tolerance` (C,). The observed statistics count as `drawn` draws, 0 or 1.
     """
     threshold = observed - tolerance
     members = [np.flatnonzero(families == index) for index in np.unique(families)]

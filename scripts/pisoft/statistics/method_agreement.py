@@ -44,10 +44,9 @@ def summaries(files: Files, settings: CompareJob) -> dict[str, Summary]:
 
 
 def with_averages(rows: pd.DataFrame) -> pd.DataFrame:
-    """Return the means over datasets, each with equal weight, and below them a model's results.
+    """Return the means over datasets, each with equal weight, followed by a model's results.
 
-    A mean is over the samples of all datasets, `n` and `n_failed`. It has no value if a dataset has
-    none.
+    `n` and `n_failed` are of all datasets; without a value in one dataset, a mean has none.
     """
     groups = rows.assign(variance=rows["standard_error"] ** 2).groupby(KEYS, sort=False)
     means = groups[["value", "variance"]].mean(skipna=False).join(groups[["n", "n_failed"]].sum())

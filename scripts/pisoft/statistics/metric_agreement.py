@@ -72,11 +72,9 @@ def resampled_agreement(
 ) -> Iterator[pd.DataFrame]:
     """Yield how far the order by a metric without a protocol agrees with those by others.
 
-    Estimates are by metric, protocol, model and method. Both orders of a τ are of one resample.
-
-    Yields:
-        For every model that has the metric, `protocol` and other metric (`other`): τ-b with its
-        interval; samples are counted of the method with the fewest.
+    Estimates are by metric, protocol, model and method; both orders of a τ are of one resample. For
+    every model that has the metric, `protocol` and other metric (`other`), rows are τ-b with its
+    interval, and the counts of the method with the fewest samples.
     """
     values = estimates.replicates.to_numpy()
     columns = estimates.replicates.columns.to_frame(index=False)

@@ -107,10 +107,7 @@ def _row(numbers: pd.DataFrame, part: str, **others: Any) -> dict[str, Any]:
 
 
 def _in_order(samples: Samples, key: Sequence[object]) -> dict[int, float]:
-    """Return by number of samples how often their means fall along the chain.
-
-    Whole clusters are resampled, (G, 4) sums of them; without clusters, these are the samples.
-    """
+    """Return how often means fall along the chain, by number of samples; clusters stay whole."""
     index, values = samples.cluster_index, samples.numerators.to_numpy()
     n, clusters = len(values), len(np.unique(index))
     sums = np.stack([np.bincount(index, column, clusters) for column in values.T])

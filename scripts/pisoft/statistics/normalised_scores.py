@@ -49,8 +49,7 @@ def normalised(
 ) -> pd.DataFrame:
     """Return a row per cell, method and control of one dataset, whose name keys the resamples.
 
-    Cells are samples by methods and controls, where higher is better, NaN failed. `clusters` are
-    those of samples by `sample_id`.
+    Cells are samples by methods and controls (higher is better, NaN failed), `clusters` by sample.
     """
     gains, of_oracle = {}, {}
     for key, values in cells.items():

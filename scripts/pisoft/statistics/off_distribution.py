@@ -45,10 +45,7 @@ def _without_interval(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def by_sample(rows: pd.DataFrame) -> pd.DataFrame:
-    """Return samples by :data:`KEYS`; NaN: it failed.
-
-    `rows` are `inputs` rows of one dataset.
-    """
+    """Return samples by :data:`KEYS` from `inputs` rows of one dataset; NaN: it failed."""
     by_step = rows.set_index(["sample_id", "step", "operator", "pi"])
     numbers = by_step[[*MEASURES, *CLEAN_MEASURES]].astype(float).where(by_step["status"] == OK)
     cells = ["sample_id", "operator", "pi"]

@@ -13,25 +13,19 @@ CELL = ["protocol", "model", "metric", "dataset"]
 
 
 def ranks(values: np.ndarray, best: Best) -> np.ndarray:
-    """Return ranks along the last axis, 1 best; ties share their mean rank, NaN has none.
+    """Return ranks of values (M,) or (B, M) along the last axis, 1 at the `best` end of the scale.
 
-    Args:
-        values: numbers of methods, (M,) or (B, M); those equal to 12 decimals are ties.
-        best: which end of the scale is rank 1.
+    Ties, equal to 12 decimals, share their mean rank; NaN has none.
     """
     rows = pd.DataFrame(np.atleast_2d(values).round(DECIMALS))
     return rows.rank(axis=1, ascending=best == "lowest").to_numpy().reshape(np.shape(values))
 
 
 def kendall_taus(first: ArrayLike, second: ArrayLike) -> np.ndarray:
-    """Return Kendall's τ-b along the last axis, over the methods with a number in both orders.
+    """Return Kendall's τ-b along the last axis, (…), over the methods with a number in both orders.
 
-    Args:
-        first: numbers of M methods, (…, M); those equal to 12 decimals are ties.
-        second: the same, of a shape that broadcasts with it.
-
-    Returns:
-        τ-b, (…); NaN with fewer than two methods, or where an order is all ties.
+    Both are (…, M) and broadcast; numbers equal to 12 decimals are ties. NaN with fewer than two
+    methods, or where an order is all ties.
     """
     left, right = np.triu_indices(np.shape(first)[-1], k=1)
     rounded = (np.asarray(numbers, dtype=float).round(DECIMALS) for numbers in (first, second))
@@ -62,13 +56,9 @@ def best_methods(ranks: pd.Series) -> tuple[str, ...]:
 def leave_one_out(values: pd.DataFrame, best: Best) -> pd.DataFrame:
     """Return the mean over datasets and its rank for every method, with each dataset left out.
 
-    Args:
-        values: datasets × methods; a method that lacks a dataset that remains has no mean.
-        best: which end of the scale is rank 1.
-
-    Returns:
-        `other`, the dataset left out (first none, and none of a single one), `method`, `value` and
-        `rank`.
+    `values` are datasets × methods; a method has no mean if it lacks a remaining dataset. Columns
+    are `other` (the dataset left out; empty first, and alone if there is a single one), `method`,
+    `value` and `rank`.
     """
     left_out = ["", *values.index] if len(values) > 1 else [""]
     means = pd.DataFrame(
@@ -80,14 +70,11 @@ def leave_one_out(values: pd.DataFrame, best: Best) -> pd.DataFrame:
 
 
 def order_changes(averages: pd.DataFrame) -> pd.DataFrame:
-    """Compare the order of the methods without each dataset with that on all of them.
+    """Compare the methods' order without each dataset (:func:`leave_one_out`) with that on all.
 
-    `averages` are rows of :func:`leave_one_out`.
-
-    Returns:
-        One row per dataset left out, `other`: `kendall_tau` (τ-b) between the two orders, `best`,
-        a tuple of the methods that share the first rank, and `best_changes`, whether they are
-        others than on all datasets.
+    Columns, for each dataset left out (`other`): `kendall_tau` (τ-b) of the two orders, `best`, a
+    tuple of the methods that share the first rank, and `best_changes`, whether they differ from
+    those on all.
     """
     orders = averages.set_index(["other", "method"])["rank"].unstack(sort=False)
     best = [best_methods(order) for _, order in orders.iterrows()]

@@ -25,19 +25,15 @@ MOST_FILES = 50  # that are read for the advice, evenly chosen
 
 
 def variances(curves: np.ndarray, sample: np.ndarray, grid: np.ndarray) -> np.ndarray:
-    """Return the variance of a record's part in the mean area, by the π measured per step.
+    """Return the variance of a record's part in the mean area, with 1, 2, …, P π per step, (P,).
 
-    The mean's variance is that over the number of records. Moments of two π that were never
-    measured together are taken to be the mean of the others.
+    The mean's variance is that over the number of records. Two π that were never measured together
+    take the mean moment of the others; NaN if no two π of a step were measured.
 
     Args:
         curves: a metric of each step, (G, P); NaN where not measured.
-        sample: number of each step's record, (G,).
+        sample: index of each step's record, (G,).
         grid: retaining probabilities, (P,).
-
-    Returns:
-        Variances with 1, 2, …, P retaining probabilities, (P,); NaN if no two of a step were
-        measured.
     """
     measured, size = np.isfinite(curves), grid.size
     steps = np.bincount(sample)[sample][:, None]  # of each step's record
