@@ -16,11 +16,7 @@ from pisoft.tables.layout import Entry, Table
 from pisoft.views.registry import display
 from pisoft.views.view import Results, View
 
-HALVES = {
-    "lower": "π ≤ 0.5",
-    "upper": "π > 0.5",
-    "upper_minus_lower": "Larger for π > 0.5 by",
-}
+HALVES = {"lower": "π ≤ 0.5", "upper": "π > 0.5", "upper_minus_lower": "Larger for π > 0.5 by"}
 VERDICTS = {  # by whether it is significantly better than random scores below 0.5, and above it
     (True, True): "in both halves",
     (False, True): "for π > 0.5",

@@ -1,7 +1,6 @@
-"""Tables as grids of numbers, each addressed by its keys.
+"""Tables as grids of numbers: the keys of block, line and column address an entry's number.
 
-A table lists its blocks, lines and columns. Each has a label and fixes some keys. Together they
-address the number of an entry; the column determines how it is shown.
+The column determines how it is shown.
 """
 
 from __future__ import annotations
@@ -35,8 +34,7 @@ Show = Callable[[Number], Entry]
 class Column:
     """A column: its heading, the keys that it fixes, and how its numbers are shown.
 
-    Attributes:
-        ascending: whether the lowest value is first where lines are in its order.
+    `ascending`: lines in its order begin with the lowest value.
     """
 
     label: str
@@ -56,10 +54,9 @@ def blocks(
 ) -> tuple[Block, ...]:
     """Return the blocks of a grid: lines by columns, of which each entry is a number.
 
-    Titles of blocks and labels of lines have the keys that each fixes. `order_by` is the column
-    that orders the lines: by rank if its numbers have one, else by value; lines without a value
-    come last, in the order given. `families` are of the methods, if readers may group the lines by
-    family. Lines without any number are left out if `sparse`.
+    Titles and labels of lines have the keys that they fix. `order_by` orders the lines by rank, or
+    by value if its numbers have none; lines without a value keep their order at the end. `families`
+    of the methods let readers group the lines. `sparse` drops lines without any number.
     """
     made = []
     for title, block in titles.items():

@@ -11,10 +11,7 @@ from pisoft.views.view import View
 
 
 @display(
-    title="Insertion and deletion",
-    by=("model",),
-    reads=("statistics", "coverage"),
-    cells="flipped",
+    title="Insertion and deletion", by=("model",), reads=("statistics", "coverage"), cells="flipped"
 )
 def table(view: View) -> Table:
     """Build the table of one model."""

@@ -21,9 +21,7 @@ EXPLORER = "Explorer"  # title of the page of single samples
 class Entry:
     """One number as text; a strong one is set in bold.
 
-    Attributes:
-        interval: its 95 % interval as text, if it has one.
-        mark: how it compares with the best of its column, as a sign.
+    `interval` is of 95 %; `mark` is the sign of how it compares with the best of its column.
     """
 
     text: str
@@ -34,11 +32,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Row:
-    """One line of a table.
-
-    Attributes:
-        family: of the method, in a ranking: a reader may have rows of a family together.
-    """
+    """One line of a table; in a ranking, readers may group rows by the `family` of their method."""
 
     label: str
     entries: tuple[Entry, ...]
@@ -57,9 +51,8 @@ class Block:
 class Table:
     """A table's layout, without anything of LaTeX or HTML, and its numbers.
 
-    Attributes:
-        links: where the page of the scores shows a dataset of a model, by the labels of both; in
-            HTML a line below the table lists them, and headings of datasets lead there.
+    `links` to the page of scores, by labels of model and dataset, are in HTML a line below the
+    table and the targets of dataset headings.
     """
 
     title: str

@@ -41,8 +41,7 @@ def of_table(name: str, **numbers: Any) -> str:
 def marks(results: Results, margin: float | None) -> list[str]:
     """Explain brackets, bold and signs, and what the tests can find.
 
-    `results` are methods with their tests against the best. `margin` is that of equivalence; None:
-    that was not tested.
+    `results` are methods with their tests against the best, `margin` that of equivalence if tested.
     """
     explained = [text("marks")]
     if results.rows["metric"].isin(SHARES).any():

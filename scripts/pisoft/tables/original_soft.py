@@ -17,9 +17,7 @@ SHOWN = {
 
 
 @display(
-    title="Original Soft-NS and Soft-NC",
-    by=("protocol", "model"),
-    reads=("statistics", "coverage"),
+    title="Original Soft-NS and Soft-NC", by=("protocol", "model"), reads=("statistics", "coverage")
 )
 def table(view: View) -> Table:
     """Build the table of one protocol and model."""

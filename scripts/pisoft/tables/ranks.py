@@ -14,9 +14,7 @@ from pisoft.views.view import Number, View
 
 
 @display(
-    title="How certain is the ranking?",
-    by=("protocol", "model"),
-    reads=("ranks", "statistics"),
+    title="How certain is the ranking?", by=("protocol", "model"), reads=("ranks", "statistics")
 )
 def table(view: View) -> Table:
     """Build the table of one protocol and model."""

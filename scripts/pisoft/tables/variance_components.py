@@ -11,17 +11,11 @@ from pisoft.tables.layout import Entry, Table, number_text
 from pisoft.views.registry import display
 from pisoft.views.view import Number, View
 
-SOURCES = {
-    "between_samples": "Between samples",
-    "monte_carlo": "Draws",
-    "numerical": "Rounding",
-}
+SOURCES = {"between_samples": "Between samples", "monte_carlo": "Draws", "numerical": "Rounding"}
 
 
 @display(
-    title="Where the variance comes from",
-    by=("protocol", "model"),
-    reads=("variance_components",),
+    title="Where the variance comes from", by=("protocol", "model"), reads=("variance_components",)
 )
 def table(view: View) -> Table:
     """Build the table of one protocol and model."""

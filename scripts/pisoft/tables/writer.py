@@ -25,11 +25,10 @@ def write(
 ) -> None:
     """Write a table's numbers as CSV and its layout as LaTeX and HTML.
 
-    A warning stands above the HTML table, and is the first note below the LaTeX one; `pages` are
-    in the bar of links above both (:func:`addresses`).
-    The LaTeX file is to be read by `\\input` in a document with booktabs: it holds floats, each as
-    wide as a column, or as both where the table does not fit one. The HTML file needs no other
-    file; where rows have families, a button puts those of a family together.
+    A warning stands above the HTML table and is the first note below the LaTeX one; `pages` are the
+    bar of links above both (:func:`addresses`). The LaTeX file is for `\\input` in a document with
+    booktabs: floats one column wide, or two where the table needs them. The HTML file needs no
+    other file; where rows have families, a button groups them.
     """
     table.values.to_csv(csv, index=False, lineterminator="\n")
     warned = replace(table, notes=(warning, *table.notes)) if warning else table
@@ -102,12 +101,8 @@ def _latex(text: str) -> str:
 def _latex_lines(text: str, letters: int, side: str, place: str = "t", below: bool = False) -> str:
     """Escape text for LaTeX in lines of so many letters, so that its column is no wider.
 
-    Args:
-        text: the text.
-        letters: of a line, unless a word has more.
-        side: where the lines begin or end: `l`, `c` or `r`.
-        place: which line stands beside other columns: `t`, the first, or `b`, the last.
-        below: whether the row has a second line, where a second one of the text fits.
+    Lines are aligned at `side`, `l`, `c` or `r`; the top (`t`) or bottom (`b`) one stands beside
+    other columns. With `below`, the row has a second line, where the text's second one fits.
     """
     lines = wrap(" ".join(text.split()), letters, break_long_words=False)
     if len(lines) < 2:
