@@ -79,12 +79,11 @@ def explorer_page(
 ) -> str:
     """Return the page: one HTML document that needs no other file and loads nothing.
 
-    A warning, of what the numbers do not show, stands at its head, below links to the run's other
-    pages. The data lie in it compressed by gzip, in base64, which makes them a fraction as long;
-    browsers know how to unpack them.
+    A warning, of what the numbers do not show, stands below links to the run's other pages. The
+    data are gzip in base64, a fraction as long; browsers can unpack them.
 
-    Whatever a record holds is data to the browser, never markup: none of it stands in the document
-    as text, and the page's policy lets no script run but the page's own, known by its hash.
+    Records are data to the browser, never markup: none of them is text of the document, and the
+    page's policy only runs the page's own script, known by its hash.
     """
     style = "".join(file.read_text(encoding="utf-8") for file in STYLES)
     text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))

@@ -47,10 +47,8 @@ def _by_test(p_values: pd.Series, is_higher: pd.Series | bool = False) -> dict[s
 class Order:
     """The methods with a value of one metric, ordered by it, and what the tests say of them.
 
-    Attributes:
-        rows: `statistics` rows of one protocol, model, metric and dataset, by method, best first.
-        pairs: `comparisons` rows of the same.
-        labels: of the methods.
+    `rows` (`statistics`, by method, best first) and `pairs` (`comparisons`) are of one protocol,
+    model, metric and dataset; `labels` are of the methods.
     """
 
     rows: pd.DataFrame
@@ -81,10 +79,7 @@ class Order:
 
     @property
     def lead(self) -> str:
-        """Say by how much the best lead over the runner-up, if any, and what its test says.
-
-        Of runners-up with the same value, the least certain test counts.
-        """
+        """Say by how much the best lead over the runner-up, and the least certain of its tests."""
         rest = self.rows.drop(self.best)
         second = list(rest.index[rest["rank"] == rest["rank"].min()])
         if not second:
@@ -130,12 +125,7 @@ class Order:
 
 @dataclass(frozen=True)
 class Numbers:
-    """Results that pages report.
-
-    Attributes:
-        rows: by question.
-        labels: of what they are of.
-    """
+    """Results that pages report: rows by question, and labels of methods, models and datasets."""
 
     rows: Mapping[str, pd.DataFrame]
     labels: LabelSettings
@@ -169,10 +159,7 @@ class Numbers:
         return f"Datasets of each model: {'; '.join(listed)}." if self.restricted else ""
 
     def order(self, **cell: str) -> Order:
-        """Return the order of the methods by a metric.
-
-        `cell` is metric, protocol and, of several models, model.
-        """
+        """Return the order of the methods by the metric (protocol, model if several) of a cell."""
         rows = self.averages("statistics", **cell).dropna(subset="value").set_index("method")
         pairs = self.averages("comparisons", **cell)
         return Order(rows.sort_values("rank", kind="stable"), pairs, self.labels.methods)
@@ -204,10 +191,7 @@ def headline(numbers: Numbers) -> str:
 
 
 def answer(orders: Mapping[str, Order]) -> str:
-    """Say who leads by each metric, and by how much over the runner-up.
-
-    `orders` are those of one model and protocol, by metric.
-    """
+    """Say who leads by each metric of a model and protocol, and by how much over the runner-up."""
     ranked = {SHORT[metric]: order for metric, order in orders.items() if len(order.rows)}
     if not ranked:
         return NO_VALUE
@@ -260,10 +244,7 @@ def rounding(rows: pd.DataFrame) -> str:
 
 
 def verdict(numbers: Numbers, **cell: str) -> str:
-    """Say who leads by a metric, what that depends on, and how many methods are above random.
-
-    `cell` is metric, protocol and model.
-    """
+    """Say who leads by a metric, what that depends on, and how many methods are above random."""
     order = numbers.order(**cell)
     if order.rows.empty:
         return NO_VALUE

@@ -143,8 +143,7 @@ def facts_of(
 def model_facts(origins: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
     """Return where models come from and what they were evaluated on, by label.
 
-    `origins` are the provenance of a model's generations with the devices of its evaluations, by
-    its label.
+    `origins`, by label, are the provenance of generations with the devices of evaluations.
     """
     facts = {}
     for label, origin in origins.items():
@@ -160,8 +159,7 @@ def model_facts(origins: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
 def version_facts(versions: Mapping[str, Sequence[str]]) -> Iterator[str]:
     """Yield versions of the code and of packages, and which are mixed.
 
-    Args:
-        versions: of packages, Python and the code, see :func:`pisoft.store.parquet.made_with`.
+    `versions` are those of :func:`pisoft.store.parquet.made_with`.
     """
     yield f"Code: {', '.join(versions['code']) or 'not a git checkout'}"
     packages = {name: several for name, several in versions.items() if name != "code"}

@@ -38,11 +38,8 @@ class Figure:
 class Standing:
     """A line of a ranking: a method's number as a dot on its interval.
 
-    Attributes:
-        at, low, high: where the number and its ends stand, in percent of the axis.
-        leads: whether it is the best, or not significantly different from it.
-        control: whether it is of random scores.
-        marks: signs of how it compares with the best and with random scores.
+    `at`, `low` and `high` are in percent of the axis. `leads`: the best, or not significantly
+    different from it; `control`: random scores; `marks` are signs of the tests against both.
     """
 
     rank: str
@@ -107,12 +104,7 @@ class Section:
 
 @dataclass(frozen=True)
 class Page:
-    """Sections under a title.
-
-    Attributes:
-        warning: what the numbers of this run do not show, or nothing.
-        pages: of the run, in the bar of links at its head.
-    """
+    """Sections under a title; `warning` is of what numbers do not show, `pages` are links."""
 
     title: str
     sections: tuple[Section, ...]
@@ -139,9 +131,8 @@ def write_verdicts(page: Page, text: Path) -> None:
 
 
 def write_latex(page: Page, tex: Path) -> None:
-    """Write headings, paragraphs and tables of a page as LaTeX.
+    """Write headings, paragraphs and tables of a page as LaTeX, one table a page.
 
-    The file is to be read by `\\input` in a document with booktabs; it gives each table a
-    page.
+    The file is for `\\input` in a document with booktabs.
     """
     tex.write_text(render_latex("page.tex.jinja", page=page), encoding="utf-8")
