@@ -78,9 +78,7 @@ def display(title: str, **arguments: Any) -> Callable[[F], F]:
 
 @cache  # every display of a process asks for it
 def displays_in(room: str, package: Path = PACKAGE) -> dict[str, Display]:
-    """Return the tables or the figures by name, read from their source.
-
-    `room` is `tables` or `figures`, a folder of the package.
+    """Return the displays in `tables` or `figures` (`room`) by name, read from their source.
 
     Raises:
         BenchmarkError: an argument of the decorator is no literal, or not one of its arguments.
@@ -119,11 +117,8 @@ def files_of(
 ) -> dict[str, list[Path]]:
     """Return the files that one display is made from, by the kind of their rows.
 
-    Args:
-        display: what it reads.
-        patterns: paths by kind of rows; `{part}` stands for all shards of a dataset.
-        cell: what it shows.
-        settings: name the methods and datasets that the cell does not fix, and shards.
+    `patterns` are paths by kind of rows, with `{part}` for all shards of a dataset. `settings` name
+    the shards, and the methods and datasets that the `cell` does not fix.
     """
     every = settings.every(cell)
     cell = {"operator": "", "variant": "", **cell}

@@ -80,10 +80,7 @@ def controls_in_order(rows: pd.DataFrame, pairs: Iterable[str]) -> str:
 
 
 def entropy_differences(rows: pd.DataFrame, operators: Mapping[str, str]) -> str:
-    """Say from `off_distribution` how often ablated and clean inputs differ in entropy.
-
-    They do where their intervals are apart. `rows` are those of single datasets.
-    """
+    """Say from `off_distribution` how often intervals of ablated and clean entropy are disjoint."""
     entropy = select(rows, metric="entropy")
     clean = select(entropy, part=CLEAN).set_index("dataset")[["low", "high"]]
     points = select(entropy, part="").join(clean.add_suffix("_clean"), on="dataset")
@@ -120,10 +117,7 @@ def unchanged_scores(rows: pd.DataFrame) -> str:
 
 
 def changed_leaders(rows: pd.DataFrame) -> str:
-    """Say from `sensitivity` with how many changed choices another method is best.
-
-    `rows` are those of one dataset.
-    """
+    """Say from `sensitivity` with how many changed choices another method is best on a dataset."""
     best = select(rows, other="best_changes").dropna(subset="value")
     findings = {
         metric: share_text((changes >= MOSTLY).sum(), len(changes), "variant")
@@ -161,8 +155,7 @@ def shared_top_tokens(
 ) -> str:
     """Say which methods find most evidence or, without any, how far they agree on top tokens.
 
-    `top` says by method whether a token is one of its top tokens, (m,); `evidence` whether it is
-    part of the evidence, (m,).
+    `top` by method and `evidence` are true for such tokens, (m,).
     """
     if len(top) < 2:
         return ""

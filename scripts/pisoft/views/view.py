@@ -33,13 +33,7 @@ MISSING: Number = SimpleNamespace(
 
 @dataclass(frozen=True)
 class Results:
-    """Rows of results, and the labels of their methods and datasets.
-
-    Attributes:
-        rows: results of one question.
-        methods: label of each of their methods, in order.
-        datasets: label of each of their datasets, in order, without the average.
-    """
+    """Rows of one question, and labels of their methods and datasets (no average), in order."""
 
     rows: pd.DataFrame
     methods: Mapping[str, str]
@@ -94,10 +88,7 @@ class Results:
         return self.rows[key].astype(object).where(self.rows[key].notna(), "")
 
     def number(self, keys: Keys) -> Number:
-        """Return the row with these keys, or :data:`MISSING`.
-
-        A key that is not given has the value that all rows share, or "".
-        """
+        """Return the row with these keys, or :data:`MISSING`; other keys are the shared ones."""
         full = {**self._constant, **keys}
         return self._numbers.get(tuple(full.get(key, "") for key in KEYS), MISSING)
 
@@ -122,11 +113,8 @@ def decimals(rows: pd.DataFrame) -> pd.Series:
 class View:
     """What a table or a figure is made from.
 
-    Attributes:
-        files: by question, or by the kind of their rows.
-        settings: labels and other settings of all displays.
-        cell: what is shown, such as `protocol` and `model`.
-        title: of the table or figure, without the cell.
+    `files` are by question or kind of rows, `cell` is what is shown (such as `protocol` and
+    `model`), `title` is without the cell.
     """
 
     files: Files
@@ -146,8 +134,6 @@ class View:
 
     def results(self, question: str, **keys: Any) -> Results:
         """Return the results of a question for the cell; those without a protocol are of every one.
-
-        `keys` are as in :meth:`Results.select`.
 
         Raises:
             BenchmarkError: the file has no row for the cell.
