@@ -23,10 +23,7 @@ PARTS = ["all", "without random"]
     reads=("statistics", "density", "density_correlations"),
 )
 def plot(view: View) -> Figure:
-    """Draw each method's mean score and mean AUCs, sparse methods above dense ones.
-
-    Titles have Spearman's ρ between the mean score and the AUC, with and without random scores.
-    """
+    """Draw each method's mean score and AUCs, sparse above dense, with Spearman's ρ in titles."""
     density = view.results("density", metric=MEASURE)
     areas = view.results("statistics", metric=AUC_METRICS, method=density.methods).rows
     correlations = view.results("density_correlations", other=MEASURE).rows

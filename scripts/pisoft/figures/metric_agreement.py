@@ -19,12 +19,7 @@ from pisoft.views.view import View
 PANELS_ABREAST = 5  # of single datasets
 
 
-@display(
-    title="Do metrics agree on methods?",
-    by=("model",),
-    reads=("statistics",),
-    numbers=True,
-)
+@display(title="Do metrics agree on methods?", by=("model",), reads=("statistics",), numbers=True)
 def plot(view: View) -> tuple[Figure, pd.DataFrame]:
     """Draw Kendall's τ of every two metrics, for the mean over datasets and each, and return it.
 

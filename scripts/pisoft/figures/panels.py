@@ -166,10 +166,7 @@ def over_layers(panel: Axes, numbers: pd.Series, label: str) -> None:
 
 
 def dots(panel: Axes, rows: pd.DataFrame, labels: Mapping[str, str], label: str) -> None:
-    """Draw each method's number as a dot on its 95 % interval, one below the other.
-
-    `rows` are results, one for each method, in order from the top; `label` is that of the x axis.
-    """
+    """Draw `rows` from the top as dots on their 95 % intervals; `label` is of the x axis."""
     looks = line_styles(labels)
     for index, row in enumerate(rows.itertuples()):
         look = looks[row.method]
@@ -223,10 +220,7 @@ def median_tau(what: str, taus: pd.Series | np.ndarray) -> str:
 
 
 def lower_triangle(rows: pd.DataFrame, names: Sequence[str]) -> np.ndarray:
-    """Return the number of every two names, (M, M): the second's line, the first's column.
-
-    `rows` are results, one for each pair of `method` and `other`.
-    """
+    """Return the number of every two names, (M, M): the line is `other`, the column `method`."""
     wide = rows.pivot(index="other", columns="method", values="value")
     return wide.reindex(index=list(names), columns=list(names)).to_numpy(dtype=float)
 

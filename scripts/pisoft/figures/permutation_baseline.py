@@ -19,10 +19,7 @@ from pisoft.views.view import View
     cells="permuted",
 )
 def plot(view: View) -> Figure:
-    """Draw each method's mean gain over datasets with its 95 % confidence interval.
-
-    The best by π-Soft-NS is on top.
-    """
+    """Draw each method's mean gain over datasets with its 95 % interval, the best by NS first."""
     gains = view.results("permutation_baseline", part="gain")
     gains = gains.select(dataset=gains.summary)
     panels = {

@@ -64,11 +64,10 @@ def plot(view: View) -> Figure:
 
 
 def standings(rows: pd.DataFrame, methods: Collection[str]) -> pd.DataFrame:
-    """Return the methods with a curve and a number, best first, as results with three columns more.
+    """Return the methods with a curve and a number, best first, with three more columns.
 
-    These say which are the `best`, `tied` with it, and `coloured`: the best and those not
-    significantly different from it, of many the first :data:`MOST_LEADERS`; the paper's own; random
-    scores; the lowest.
+    `best`, `tied` with it, and `coloured`: the best, the first :data:`MOST_LEADERS` not
+    significantly different from it, the paper's own, random scores, and the lowest.
     """
     rows = rows.dropna(subset="value").sort_values("value", ascending=False, kind="stable")
     best = rows["rank"] == rows["rank"].min()

@@ -55,10 +55,7 @@ def plot(view: View) -> Figure:
 
 
 def by_method(title: str, rows: pd.DataFrame, methods: Mapping[str, str]) -> Figure:
-    """Return a small panel for each method: π-Soft-NS and π-Soft-NC over π, with 95 % intervals.
-
-    Curves of random scores, if they are among the rows, are in every panel.
-    """
+    """Return a panel per method: both metrics over π, 95 % intervals, random scores in grey."""
     looks, values = line_styles(methods), rows.groupby("method")["value"].max()
 
     def fill(panel: Axes, name: str) -> None:

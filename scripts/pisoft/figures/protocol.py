@@ -58,10 +58,7 @@ def retaining_shares(samples: pd.DataFrame) -> pd.DataFrame:
 
 
 def shown_methods(shares: pd.DataFrame, methods: Iterable[str]) -> list[str]:
-    """Return the methods of lowest, middle and highest mean share, and random scores anyway.
-
-    They are ordered by their means; of equal means, the first of `methods`.
-    """
+    """Return the methods of lowest, middle and highest mean share, in order, with random scores."""
     means = shares.groupby("method")["share"].mean()
     by_mean = sorted((method for method in methods if method in means), key=means.__getitem__)
     others = [method for method in by_mean if method != CONTROL]
@@ -79,10 +76,7 @@ def read_alphas(path: Path, pi: float) -> dict[tuple[str, int], float]:
 def calibrated(
     steps: Iterable[StepScores], alphas: Mapping[str, Mapping[tuple[str, int], float]], floor: float
 ) -> Calibrated | None:
-    """Return the first step at which all methods have an α (see :func:`read_alphas`), if any.
-
-    Scores are clipped to [floor, 1 - floor] before they are transformed.
-    """
+    """Return the first step at which all methods have an α, if any; `floor` clips scores first."""
     for step in steps:
         key = (step.prompt["sample_id"], step.step)
         if all(key in by_step and method in step.raw for method, by_step in alphas.items()):

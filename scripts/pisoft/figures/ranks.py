@@ -29,9 +29,7 @@ SHARES, BARS = 0.25, (0.5, 0.85)  # inches beside a panel: where shares and bars
 
 
 @display(
-    title="How certain is the ranking?",
-    by=("protocol", "model"),
-    reads=("ranks", "comparisons"),
+    title="How certain is the ranking?", by=("protocol", "model"), reads=("ranks", "comparisons")
 )
 def plot(view: View) -> Figure:
     """Draw the ranks by both metrics, for the mean over datasets.
@@ -100,10 +98,9 @@ def _beside(panel: Axes, inches: float) -> dict[str, Any]:
 
 
 def groups(pairs: pd.DataFrame, order: list[str]) -> list[list[str]]:
-    """Return the largest groups of methods no two of which differ significantly, in order.
+    """Return the largest groups of methods no two of which differ significantly, in `order`.
 
-    Of `pairs`, tests of `method` against `other`, one without a p-value counts as equal; `order`
-    are the methods, the best first.
+    Of `pairs`, tests of `method` against `other`, one without a p-value counts as equal.
     """
     graph = networkx.complete_graph(order)
     differ = pairs[pairs["p_adjusted"] < LEVEL]

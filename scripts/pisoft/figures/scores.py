@@ -69,14 +69,11 @@ def plot(view: View) -> Figure:
 
 
 def plot_scores(
-    view: View,
-    distributions: Mapping[str, Mapping[str, Distribution]],
-    methods: Mapping[str, str],
+    view: View, distributions: Mapping[str, Mapping[str, Distribution]], methods: Mapping[str, str]
 ) -> Figure:
-    """Draw distributions, by dataset's label and by method: a panel and a row each.
+    """Draw distributions by dataset's label and method: a panel and a row each, marked at the mean.
 
-    Each row is scaled to its highest bin, so that its shape shows whether scores are spread out or
-    sparse. The marker and the number beside the row are the mean.
+    Rows are scaled to their highest bin: shapes show whether scores are spread out or sparse.
     """
     panels = {
         dataset: partial(_draw_rows, dataset=dataset, distributions=by_method, methods=methods)

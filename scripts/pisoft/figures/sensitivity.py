@@ -30,9 +30,8 @@ BESIDE = 1.02  # in widths of a panel: where shares stand
 def plot(view: View) -> Figure:
     """Draw τ of every alternative's order with the run's, one panel per metric.
 
-    A dot is the order by the mean over datasets, with τ's 95 % bootstrap interval; a ring is that
-    of a single dataset. Beside it stands whether another method is best. An alternative without a
-    number says why.
+    A dot is the mean over datasets with τ's 95 % bootstrap interval, a ring a single dataset.
+    Beside it stands whether another method is best, or why there is no number.
     """
     results = view.results("sensitivity")
     taus = select(results.rows, other="")

@@ -1,8 +1,7 @@
 """Token bars: which tokens each method holds most important (paper, qualitative figures).
 
-Every text is set token by token in the model's order, left to right also in scripts that are
-written from right to left, and wrapped into lines. Above each line, every method has a row of its
-own with a bar over each of its top tokens.
+Texts are set token by token in the model's order, left to right in all scripts, and wrapped into
+lines. Above each line, every method has a row with a bar over each of its top tokens.
 """
 
 from __future__ import annotations
@@ -137,9 +136,8 @@ def examples(
 ) -> list[Example]:
     """Return the first explained step of each answer, with every method's top tokens.
 
-    Their number is a share, in (0, 1], of that of the perturbable tokens, rounded up. The heading
-    names the tokens that are the targets of any method, or says that scores are aggregated over
-    the steps.
+    Top tokens are a share, in (0, 1], of the perturbable ones, rounded up. The heading names the
+    methods' target tokens, or says that scores are aggregated over the steps.
     """
     explained = {(answer["sample_id"], answer["steps"][0]): answer for answer in answers}
     return [
