@@ -1,8 +1,7 @@
 """Reading prompts, answers and scores that have to belong together.
 
-Each file by itself is checked by :mod:`pisoft.store.parquet`. Here, the rows of one are compared
-with those of another: the same samples, masks and scores as long as their prompts, the steps and
-targets of the answers.
+:mod:`pisoft.store.parquet` checks each file by itself. Here, rows of different files are compared:
+the same samples, masks and scores as long as their prompts, the steps and targets of the answers.
 """
 
 from __future__ import annotations
@@ -26,11 +25,9 @@ def read_cell(
 ) -> tuple[list[Row], list[Row], dict[str, list[Row]]]:
     """Read a cell's prompts, their answers in the same order, and scores by sample.
 
-    The target is what the scores explain, as for :func:`read_generations`.
-
     Raises:
         BenchmarkError: as :func:`read_prompts`, :func:`read_generations` and
-            :func:`read_attributions` do.
+            :func:`read_attributions`.
     """
     asked = read_prompts(prompts)
     answered = read_generations(generations, prompts, asked, target)
@@ -97,12 +94,7 @@ def target_text(answer: Mapping[str, Any], step: int, target: Target) -> str | N
 def read_attributions(
     path: Path, prompts_path: Path, prompts: Sequence[Row], generations: Sequence[Row]
 ) -> dict[str, list[Row]]:
-    """Read `attributions` rows by sample.
-
-    Args:
-        path: the file.
-        prompts_path, prompts: the prompts of the scores.
-        generations: the answers that they explain, in the order of the prompts.
+    """Read `attributions` rows by sample, of these prompts and of their answers in the same order.
 
     Raises:
         BenchmarkError: the file is unreadable, its samples or steps are not those of the answers,

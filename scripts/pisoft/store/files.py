@@ -13,10 +13,7 @@ from pisoft.errors import BenchmarkError
 
 @contextmanager
 def whole_files(*paths: Path) -> Iterator[list[Path]]:
-    """Yield temporary paths; what is written there becomes the files once the block has ended.
-
-    Args:
-        paths: the files; missing folders are made.
+    """Yield temporary paths that become the files, in new folders if need be, when the block ends.
 
     Raises:
         BenchmarkError: the disk refuses a file; there is none then, or the one from before.

@@ -1,8 +1,7 @@
 """Reading and writing the Parquet files that :mod:`pisoft.store.schemas` declares.
 
-Every file is checked against its schema when it is written and when it is read. Writes are atomic:
-a temporary file in the same folder, then a rename. Failures are rows with a `status`, never
-missing rows.
+Files are checked against their schema when written and read. Writes are atomic: a temporary file in
+the same folder, then a rename. Failures are rows with a `status`, never missing rows.
 """
 
 from __future__ import annotations
@@ -244,11 +243,9 @@ def read_rows(path: Path, kind: str) -> list[dict[str, Any]]:
 
 
 def provenance(settings: Mapping[str, Any], **facts: Any) -> dict[str, Any]:
-    """Return what made a result: settings, package versions, git commit, further facts.
+    """Return what made a result: its job's settings, package versions, git commit, further facts.
 
-    Args:
-        settings: the job's settings.
-        facts: for example `device` or `model_revision`.
+    Facts are, for example, `device` or `model_revision`.
     """
     return {
         "settings": dict(settings),
@@ -262,8 +259,7 @@ def provenance(settings: Mapping[str, Any], **facts: Any) -> dict[str, Any]:
 def read_provenance(path: Path) -> dict[str, Any]:
     """Return the provenance stored in a Parquet file; nothing of a file that has none.
 
-    Of the shards of a cell, it is what they agree in; where they differ, the largest peak of
-    memory, and else a list in words.
+    Facts in which the shards of a cell differ are the largest (peak of memory), or a list in words.
 
     Raises:
         BenchmarkError: no such file, or it cannot be read.

@@ -43,11 +43,9 @@ def cell_path(folder: str, dataset: str, cut: Shards | None) -> str:
 
 
 def shortened(files: Iterable[str], cut: Collection[str]) -> list[str]:
-    """Return patterns of cells' paths, from which :func:`expanded` makes the paths again.
+    """Return patterns of cells' paths, which :func:`expanded` reverses.
 
-    Args:
-        files: of cells, all shards of a cell next to each other.
-        cut: names of the datasets that are cut into shards.
+    All shards of a cell are next to each other; `cut` names the datasets that are cut into shards.
     """
     cells: list[str] = []
     for folder, group in itertools.groupby(files, key=lambda file: _folder(file, cut)):
