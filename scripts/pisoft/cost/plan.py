@@ -302,10 +302,7 @@ class _Model:
         )
 
     def _evaluated_again(self, part: str, lengths: Lengths, grid: int) -> float:
-        """Return the tokens of the steps that half precision repeats: one of some blocks.
-
-        They are in float32, with one draw.
-        """
+        """Return the tokens of the steps, one in some blocks, repeated in float32 with one draw."""
         if not self._is_half or not lengths.samples:
             return 0
         repeated = self._repeated_blocks(part, lengths, is_repeated)

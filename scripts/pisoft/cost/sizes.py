@@ -33,11 +33,8 @@ def parameters_of(
 ) -> float:
     """Return a model's number of weights: of its files, its settings, or its catalogue entry.
 
-    Those of a unigram model are too few to count.
-
-    Args:
-        source: where it comes from.
-        results: the run's folder, which may say at which commit a model of the hub was fetched.
+    Those of a unigram model are too few to count. The run's folder `results` may say at which
+    commit a model of the hub was fetched.
 
     Raises:
         BenchmarkError: a folder has no readable safetensors file, or neither a catalogue entry nor

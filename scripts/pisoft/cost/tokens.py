@@ -54,10 +54,7 @@ def attribution_work(sample: SampleLengths, method: AttributionMethod) -> Work:
 
 
 def proposal_tokens(sample: SampleLengths) -> float:
-    """Return the tokens that a masked model reads to propose replacements for a sample.
-
-    It reads the prompt once for each perturbable token, or as much of it as it can.
-    """
+    """Return the tokens a masked model reads: what fits of the prompt per perturbable token."""
     return sample.perturbable * min(sample.prompt, MASKED_CONTEXT)
 
 
