@@ -141,14 +141,13 @@ OTHER_VERBS = ("wore", "sold", "washed", "painted", "lost", "carried", "wrapped"
 def make_records(
     task: str, count: int, seed: int, haystack: Haystack | None = None
 ) -> list[dict[str, Any]]:
-    """Make the first ``count`` records of a task under a seed.
+    """Make the first ``count`` records of a task under a seed; see the module.
 
-    Each record has ``record_id``, ``fields`` (text by field name), ``label`` or ``answer`` (the
-    other is None) and ``evidence``: ``{"field", "start", "end"}`` with end-exclusive character
-    offsets into that field. ``counterfactuals`` are a list of ``{"answer", "evidence", "fields"}``:
-    the label that a statement supports, the statement's evidence, and the texts with another
-    colour there; None for tasks without such statements. ``haystack`` is for those with them.
-    Record ``i`` depends on ``task``, ``seed``, ``haystack`` and ``i`` only.
+    Each has ``record_id``, ``fields`` (text by field name), ``label`` or ``answer`` (the other is
+    None), ``evidence``: ``{"field", "start", "end"}`` with end-exclusive character offsets into
+    that field, and ``counterfactuals``: ``{"answer", "evidence", "fields"}`` (the label that a
+    statement supports, its evidence, the texts with another colour there), or None for tasks
+    without statements, which need no ``haystack``.
     """
 
     def make_record(index: int) -> dict[str, Any]:

@@ -60,9 +60,8 @@ def document_of(line: Row, path: str, where: str) -> Path | None:
 def record_of(line: Row, path: str, where: str) -> Row:
     """Return a record with :data:`COLUMNS`, and its `evidence` as offsets into the last two.
 
-    Returns:
-        `document` is the whole document, `passage` its sentences from the first with evidence to
-        the last. Tokens are separated by one space. Both are empty without evidence.
+    `document` is the whole document, `passage` its sentences from the first with evidence to the
+    last. Tokens are separated by one space. Both are empty without evidence.
 
     Raises:
         BenchmarkError: a key is missing or wrong, evidence lies outside its document or in several,

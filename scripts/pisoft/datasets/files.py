@@ -1,7 +1,6 @@
 """Reading the records of a local file, whatever its format.
 
-Nothing heavy is imported until it is needed, so that the workflow can check column names while
-it parses.
+Heavy imports wait until needed: the workflow checks column names while it parses.
 """
 
 from __future__ import annotations
@@ -28,10 +27,6 @@ def read_file(path: str, source: FileDataset) -> tuple[tuple[str, ...], Iterator
     """Return the column names of a file, having read no further than needed, and its records.
 
     Those of format `eraser` have their `evidence` besides; values of csv and tsv files are texts.
-
-    Args:
-        path: one of the source's files.
-        source: its format, and its columns if it has no header line.
 
     Raises:
         BenchmarkError: the file cannot be read, has no records, or `columns` are given for a format

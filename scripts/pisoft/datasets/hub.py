@@ -35,8 +35,7 @@ BROKEN_OFF = ("RemoteProtocolError", "ReadError")
 def resolve_commit(repository: str, revision: str, kind: str) -> str:
     """Return the current commit of a revision of `models` or `datasets`.
 
-    A commit is returned without asking the hub. With `HF_HUB_OFFLINE=1` it comes from the local
-    cache.
+    A commit is returned without asking the hub; with `HF_HUB_OFFLINE=1`, the local cache is asked.
 
     Raises:
         BenchmarkError: the repository or revision does not exist or is closed to the user, the hub
@@ -92,8 +91,7 @@ def read_commit(path: Path, repository: str, revision: str) -> str:
 def download(repository: str, revision: str, weights: bool) -> Path:
     """Download the files of a model that are loaded, and return their folder in the local cache.
 
-    Files of a commit that are in the cache are not downloaded again. The folder is named after the
-    commit.
+    It is named after the commit; files in the cache are not downloaded again.
 
     Raises:
         Exception: what the hub's client library raises, for :func:`hub_advice`.
@@ -146,9 +144,7 @@ def check_weights(files: Iterable[str], where: str) -> None:
 def hub_advice(error: BaseException, repository: str, revision: str, kind: str) -> str:
     """Explain in one sentence why a hub repository cannot be read and how to fix it.
 
-    Args:
-        error: what the hub's client libraries raised; its causes are searched too.
-        kind: "models" or "datasets".
+    `kind` is `models` or `datasets`; causes of the client libraries' `error` are searched too.
     """
     chain = list(_causes(error))
     names = {base.__name__ for cause in chain for base in type(cause).__mro__}

@@ -17,20 +17,15 @@ Row = dict[str, Any]
 
 
 def sample(rows: Sequence[Row], count: int | None, seed: int, first: int = 0) -> list[Row]:
-    """Choose records at random, equally many per label.
+    """Choose `count` records at random (None: all), equally many per label.
 
     Records are ordered by a hash of seed and `sample_id`, and labels take turns. So a record's
-    place depends on no other record of another label, a larger count keeps everything a smaller
-    one chose, and every beginning of the result is about balanced. A label with too few records
-    gives all it has; the others do not make up for it. Records that failed are no candidates.
+    place depends on no record of another label, a larger count keeps what a smaller one chose, and
+    every beginning of the result is about balanced. A label with too few records gives all it has;
+    the others do not make up for it. Records that failed are no candidates.
 
-    Texts are explained once: of records with equal texts the first is the candidate, with its own
-    label, whichever labels the others have, and with the answers of all of them.
-
-    Args:
-        rows: rows of kind `datasets`, in the order of the source.
-        count: how many to choose; None takes every candidate.
-        first: leave out those that this count would choose.
+    Of records with equal texts only the first is a candidate, with its label, whichever the others
+    have, and with the answers of all. Samples that the count `first` would choose are left out.
 
     Raises:
         BenchmarkError: no record is usable.

@@ -26,9 +26,8 @@ _BEGINNING = re.compile(
 def first_sentences(text: str, n: int) -> str:
     """Return the beginning of a text that holds its first `n` sentences, n ≥ 1.
 
-    It is a prefix without white space at its end, so that character offsets stay true. Initials
-    ("John F. Kennedy"), titles, dates ("c. 1850"), decimal numbers, and what stands in parentheses
-    do not end a sentence.
+    It is a prefix without white space at its end: character offsets stay true. Initials ("John F.
+    Kennedy"), titles, dates ("c. 1850"), decimal numbers, and parentheses do not end a sentence.
     """
     count = depth = begin = 0
     for boundary in _END.finditer(text):

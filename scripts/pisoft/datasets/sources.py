@@ -1,7 +1,6 @@
 """Reading records: from the Hugging Face hub, from local files, or made on the spot.
 
-Nothing heavy is imported until it is needed, so that the workflow can check column names while
-it parses.
+Heavy imports wait until needed: the workflow checks column names while it parses.
 """
 
 from __future__ import annotations
@@ -42,10 +41,9 @@ class Source:
 def fetch(settings: FetchJob) -> list[Row]:
     """Read a dataset as rows of contract kind `datasets`, in the order of its files or splits.
 
-    Texts lose white space at both ends, because chat templates trim messages: character offsets
-    into a text must also hold in the prompt. A record with an empty text has status
-    `empty_record`, one whose label has no label word `unknown_label`, and one of more than
-    `max_words` words `too_many_words`.
+    Texts are stripped, because chat templates trim messages: character offsets into a text must
+    also hold in the prompt. The status is `empty_record` for an empty text, `unknown_label` for a
+    label without label word, and `too_many_words` for more than `max_words`.
 
     Raises:
         BenchmarkError: a file or split cannot be read, has no records, lacks a column or has other
