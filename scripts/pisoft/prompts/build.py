@@ -52,22 +52,17 @@ class Prompt:
 def build_prompts(
     samples: Sequence[Row], settings: PromptJob, tokenizer: Any, context: int | None
 ) -> list[Row]:
-    """Return rows of contract kind `prompts`, one per sample and in their order.
+    """Return rows of contract kind `prompts`, one per row of kind `samples` and in their order.
 
     Ids equal those of `tokenizer.apply_chat_template(messages, add_generation_prompt=True)`. A
     record that spells a control token (`<|eot_id|>`, `[/INST]`) gets a status instead. A prompt
-    that is too long loses the end of one text, never a part of the template.
-
-    Args:
-        samples: rows of kind `samples`.
-        settings: messages, label words and limits.
-        tokenizer: a fast tokenizer of transformers.
-        context: longest sequence the model reads, tokens; None if unknown.
+    that is too long loses the end of one text, never a part of the template. The tokenizer is a
+    fast one of transformers; `context` is the longest sequence the model reads, tokens, or None if
+    unknown.
 
     Raises:
         BenchmarkError: the tokenizer has no chat template or one that refuses or rewrites the
-            messages, label words share their first token, or the context has no
-            room for a prompt.
+            messages, label words share their first token, or the context has no room for a prompt.
     """
     builder = _Builder(settings, tokenizer, context)
     rows = [builder.row(sample) for sample in samples]

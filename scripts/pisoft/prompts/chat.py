@@ -133,8 +133,7 @@ def _time_limit() -> Iterator[None]:
 class PlainFormat:
     """Begin-of-sequence token and the messages, joined by blank lines; for base models.
 
-    An answer word would follow after another blank line, which then belongs to the prompt. Open
-    text simply goes on.
+    An answer word follows another blank line, which then belongs to the prompt. Open text goes on.
     """
 
     template = ""
@@ -210,16 +209,10 @@ def render_with_spans(
     render: Callable[[Conversation], str],
     where: str,
 ) -> tuple[str, list[Span]]:
-    """Render a prompt and find where its messages and inserted texts stand.
+    """Render a prompt and find where its messages and inserted texts (by field name) stand.
 
-    The template is rendered a second time with private-use characters around every message and
-    every text. White space at their ends stays outside, so that templates may trim it.
-
-    Args:
-        messages: the prompt's turns.
-        texts: texts of the record by field name.
-        render: from a conversation to the prompt's text.
-        where: model and dataset, for messages.
+    The template is rendered again with private-use characters around every message and text. White
+    space at their ends stays outside, so that templates may trim it. Errors name `where`.
 
     Raises:
         BenchmarkError: the template changes texts, so that their place cannot be known, or texts

@@ -12,14 +12,11 @@ _BYTE_PIECE = re.compile("<0x[0-9A-F]{2}>")
 
 
 def token_texts(tokenizer: Any, ids: Sequence[int]) -> list[str]:
-    """Return the text of each token, its leading space included.
+    """Return the text of each token of ids (tokens,), its leading space included.
 
     A token that ends or begins inside a character has no text of its own; its stray bytes are
-    written as the vocabulary does, `<0xF0>`, or as `\\xf0` in a byte-level vocabulary.
-
-    Args:
-        tokenizer: a fast tokenizer of transformers.
-        ids: token ids, (tokens,).
+    written as the vocabulary does, `<0xF0>`, or as `\\xf0` in a byte-level vocabulary. The
+    tokenizer is a fast one of transformers.
     """
     anchor = tokenizer.encode(ANCHOR, add_special_tokens=False)[-1:]
     before = len(tokenizer.decode(anchor))
