@@ -64,9 +64,8 @@ class Inputs:
     def records_of_part(self, wildcards: Any) -> str:
         """Return a hash of a part's records, as local files have them now; "" if it is not known.
 
-        By it, a changed record outdates the parts that hold it and no others. It is not known of
-        other sources, of files that are not compared by content, and of those that cannot be read,
-        which the job reports.
+        By it, a changed record outdates only the parts that hold it. It is not known of other
+        sources, of files not compared by content, and of unreadable ones, which the job reports.
         """
         job = SampleJob.of(self.config, part=wildcards.part)
         if (turns := self._in_turns(job)) is None:
@@ -130,10 +129,7 @@ class Inputs:
         return self.original_model(wildcards) if on_hub else self.model(wildcards)
 
     def original_model(self, wildcards: Any) -> list[str]:
-        """Return such files of a model as its source has it.
-
-        Of a variant that is another training they are in a folder of its name.
-        """
+        """Return such files of a model as its source has it; a retrained variant has a folder."""
         variant = wildcards.get("variant", "")
         folder = wildcards.model + (variant if variant == MARK + SHUFFLED_LABELS else "")
         source = self.config.models[wildcards.model].source

@@ -1,7 +1,6 @@
-"""What is used of Snakemake and its executors that is private to them: here, and nowhere else.
+"""Private names of Snakemake and its executors: used here, and nowhere else.
 
-A version without it loses a convenience, of which one line is logged, and computes the same
-results.
+A version without one loses a convenience, logs one line, and computes the same results.
 """
 
 from __future__ import annotations

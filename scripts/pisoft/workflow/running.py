@@ -32,13 +32,10 @@ def runs_in(folder: Path) -> Iterator[tuple[int, str | None]]:
 
 
 def check_idle(folder: Path, results: Iterable[Path]) -> None:
-    """Check that no job of an earlier driver still writes results of a run.
+    """Check that no job of an earlier driver still writes results of a run started in `folder`.
 
-    Snakemake's lock excludes other drivers; jobs of a killed driver go on.
-
-    Args:
-        folder: where the run was started.
-        results: folders of the run's results; several, if it is a module of another workflow.
+    Snakemake's lock excludes other drivers; jobs of a killed driver go on. `results` are several
+    folders if the run is a module of another workflow.
 
     Raises:
         BenchmarkError: there is one, with its process or its id in Slurm.

@@ -69,9 +69,8 @@ def one_line_per_job(logger: logging.Logger, ending: Callable[[], str], plan: Pl
 class JobLines(logging.Handler):
     """Shows by another handler one line for each job that has ended, in place of Snakemake's.
 
-    Errors, warnings and all else that it does not know reach that handler as they are. On a
-    terminal, lines are cut to its width, and the last line is what the job says in its log file
-    that has run for longest.
+    Errors, warnings and unknown records reach that handler as they are. On a terminal, lines are
+    cut to its width, and the last line is what the longest-running job says in its log file.
 
     Args:
         ending: what is said where nothing was to be done.
@@ -170,11 +169,8 @@ def time_left(plan: Mapping[int, Planned], seconds: Mapping[int, float], elapsed
     """Return how many seconds a run still takes, if it does as much at once as it did so far.
 
     A rule's remaining jobs keep the pace of its ended ones, actual over planned time; rules without
-    an ended job take the median pace, which one slow rule does not move.
-
-    Args:
-        seconds: that the jobs which have ended took; one at least.
-        elapsed: seconds since the first job began.
+    one take the median pace, which one slow rule does not move. `seconds` are of ended jobs, at
+    least one; `elapsed` are since the first job began.
     """
     planned: dict[str, float] = defaultdict(float)
     taken: dict[str, float] = defaultdict(float)
