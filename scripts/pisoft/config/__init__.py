@@ -1,5 +1,4 @@
 """Configuration: run file, catalogue, studies, validation, generated schema, settings of jobs.
 
-The only reader of YAML. It knows none of the other rooms; methods are looked up by a function that
-its callers pass in.
+The only reader of YAML, independent of the other packages; callers pass the look-up of methods in.
 """

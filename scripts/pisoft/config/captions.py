@@ -1,7 +1,6 @@
 """What captions and pages say of a run: its settings as YAML, and what its numbers do not show.
 
-A caption is a Jinja template that sees the run file as it was written, without the defaults that
-were filled in, so it takes the resolved sections from here instead.
+A caption's Jinja template sees the run file without defaults, so it takes resolved sections here.
 """
 
 from __future__ import annotations

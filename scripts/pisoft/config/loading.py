@@ -38,11 +38,9 @@ def load_run(
     config_folder: Path,
     load_method: LoadMethod,
 ) -> Config:
-    """Validate what Snakemake has merged from run files and command line.
+    """Validate what Snakemake has merged from run files (`--configfile`) and command line.
 
-    Args:
-        run_files: those of `--configfile`; none: `config.yaml` in the folder.
-        config_folder: the default run file and the catalogues.
+    `config_folder` holds the catalogues, and `config.yaml`, the run file if there is no other.
 
     Raises:
         BenchmarkError: as :func:`load_config`, or a run file that is no plain YAML.

@@ -1,7 +1,6 @@
 """The tables of the configuration's reference page (Markdown).
 
-They are generated from the pydantic models of this package and from the options of every
-attribution method, so that they cannot say anything else than what is checked.
+They are generated from the pydantic models and every method's options, so they match the checks.
 """
 
 from __future__ import annotations
@@ -42,10 +41,7 @@ def reference(
 ) -> str:
     """Return the reference page with the tables that stand below its mark, as Markdown.
 
-    Args:
-        page: as it is.
-        methods: classes of all attribution methods.
-        costs: of each, its passes for one explained step and for ten; see :data:`PASSES`.
+    `costs` are each method's passes for one explained step and for ten; see :data:`PASSES`.
 
     Raises:
         BenchmarkError: it has no such mark.

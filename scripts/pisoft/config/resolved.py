@@ -67,10 +67,7 @@ class Config(BaseModel):
         return "generated" if is_open or target == "generated" else "label"
 
     def cells(self, study: str = "main") -> list[Cell]:
-        """Return the cells of a study; none if the run does not have it.
-
-        Those of model variants have no protocol, as they are not evaluated.
-        """
+        """Return the cells of a study, if the run has it; model variants have no protocol."""
         if study not in self.studies:
             return []
         of = self.studies[study]

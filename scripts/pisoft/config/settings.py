@@ -99,9 +99,6 @@ class JobSettings(Strict):
         return cls(**values)
 
     def to_json(self) -> str:
-        """Return them as JSON, equal for equal settings.
-
-        It holds no character of markup: Snakemake puts it into the script of its report as it is.
-        """
+        """Return equal JSON for equal settings, without markup: Snakemake's report embeds it."""
         text = json.dumps(self.model_dump(mode="json"), sort_keys=self.sorts_keys)
         return text.translate({ord(character): f"\\u{ord(character):04x}" for character in "<>&"})

@@ -21,10 +21,7 @@ class ResolveJob(JobSettings):
 
 
 def hub_models(config: Config) -> list[HubModel]:
-    """Return the models that a run loads from the hub, each revision of a repository once.
-
-    Its masked model is one of them if it is needed.
-    """
+    """Return the models, masked one included, that a run loads from the hub, each revision once."""
     masked = config.masked_models.values() if config.needs_masked_model else ()
     entries = [*config.models.values(), *masked]
     sources = [entry.source for entry in entries if isinstance(entry.source, HubModel)]
