@@ -110,10 +110,9 @@ def load_published(path: Path) -> pd.DataFrame:
 def averaged_columns(
     published: pd.DataFrame,
 ) -> Iterator[tuple[dict[str, str], pd.DataFrame, pd.DataFrame]]:
-    """Yield the protocol, model and metric of each average over datasets that is printed.
+    """Yield protocol, model and metric of each printed average, its cells, and its rows.
 
-    Beside them: the cells that it is of, datasets × methods in the order of the paper; and the
-    rows of the averages.
+    Cells are datasets × methods in the order of the paper.
     """
     for key, rows in published.groupby(COLUMN, sort=False):
         averages = rows[rows["dataset"] == AVERAGE]

@@ -1,9 +1,8 @@
 """Every setting that can change a number, beside what the paper says of it.
 
-A setting is the same as in the paper, different from it, or left open by the paper; then it stands
-beside the reading that `config/paper.yaml` takes. Numbers that a different setting decides are not
-set beside the paper's. How many draws there are, and whether they are spread evenly, only says how
-precisely a number is known.
+A setting equals the paper's, differs, or is left open by the paper, and is then set beside the
+reading of `config/paper.yaml`. Numbers that a different setting decides are not compared with the
+paper's. Number and spread of draws only decide precision.
 """
 
 from __future__ import annotations
@@ -162,12 +161,7 @@ class Comparison:
 
 
 def settings_of(job: PublishedJob, methods: Container[str] = METHODS) -> dict[str, Any]:
-    """Return the settings of a run that can change a number, by key: those of the paper's methods.
-
-    Args:
-        job: the settings.
-        methods: others, whose options are returned.
-    """
+    """Return a run's settings that can change a number, by key, with the options of `methods`."""
     sections = {name: section for name in SECTIONS if (section := getattr(job, name)) is not None}
     values = {
         f"{name}.{key}": getattr(section, key)

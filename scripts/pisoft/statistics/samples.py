@@ -108,8 +108,7 @@ class Samples:
 def mean_rows(values: pd.DataFrame, clusters: Mapping[str, str]) -> pd.DataFrame:
     """Return the mean of each column of samples, its `standard_error`, and Student's interval.
 
-    Where clusters are fewer than samples, these are cluster-robust and counted as `n_clusters`; it
-    is NaN elsewhere.
+    These are cluster-robust where clusters (`n_clusters`, else NaN) are fewer than samples.
     """
     of_means = Samples.of_means(values, clusters)
     n, clustered = of_means.counts["n"], of_means.counts["n_clusters"]

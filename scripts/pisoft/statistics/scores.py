@@ -52,10 +52,7 @@ def read_scores(
 ) -> Iterator[StepScores]:
     """Read the scores of one model and dataset, step by step in the order of the samples.
 
-    Args:
-        prompts, attributions: the files of the model and dataset, of all methods.
-        settings: how raw scores become scores.
-        samples: how many samples to read, the first ones; None: all.
+    `settings` turn raw scores into scores; `samples` limits how many samples are read.
 
     Raises:
         BenchmarkError: an unreadable file, or one that holds other samples than the prompts.

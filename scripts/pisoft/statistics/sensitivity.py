@@ -1,17 +1,16 @@
 """How far the order of the methods changes when one choice of the metric is changed.
 
 The run's order is that of the methods' mean AUC of π-Soft-NS or π-Soft-NC. Every alternative of
-:mod:`pisoft.statistics.alternatives` gives another order, from the same stored draws, or from those
-that the run has of another routing or operator: no forward pass is made. Compared are, over the
-methods that have a value in both,
+:mod:`pisoft.statistics.alternatives` gives another order from stored draws, of the run or of its
+other routing or operator: no forward pass is made. Compared are, over the methods that have a value
+in both,
 
 - Kendall's τ-b of the two orders: 1 says that both order all methods alike;
 - whether another method is best;
 - the largest change of a method's rank.
 
-Half of the samples are 20 halves drawn by key, each against the whole, of which all numbers are
-means. τ's interval is taken over resamples of the samples, in each of which both orders are
-recomputed; the resamples are those of all other statistics, the same for every alternative.
+Numbers of half of the samples are means over 20 halves drawn by key, each against the whole. τ's
+interval is over resamples, in each of which both orders are recomputed; all statistics share these.
 """
 
 from __future__ import annotations
@@ -160,8 +159,7 @@ def compare_orders(
 def _changes(run: pd.Series, orders: np.ndarray) -> dict[str, object]:
     """Return :data:`FACTS` of the orders (O, M), and the best methods of a single order.
 
-    Of several orders, `best_changes` is the share in which other methods are best than in the
-    run's, and `rank_change` the mean.
+    Of several orders, `best_changes` is the share with other best methods, `rank_change` the mean.
     """
     before, after = ranks(run.to_numpy(), "highest"), ranks(orders, "highest")
     best_before, best_after = before == before.min(), after == after.min(axis=1, keepdims=True)

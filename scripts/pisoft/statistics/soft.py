@@ -8,13 +8,12 @@ Per row of a `soft` file (sample, step, π), with H₀ the distance of the zero 
 - soft_nc = mean of nc_distances / H₀
 
 A sample's value is the mean over its steps that count (:mod:`pisoft.statistics.soft_files`); a
-sample without one has no value, and the status of its first failing row. Where a step is measured
-at some π only, curves are completed first (:meth:`Steps.completed`): means over samples estimate
-the same, but the value of a single sample says little.
+sample without one has no value, and the status of its first failing row. Curves measured at some π
+only are completed first (:meth:`Steps.completed`): means over samples estimate the same, but the
+value of a single sample says little.
 
-The numerators of the ratios, H₀ − mean of ns_distances and mean of nc_distances, are kept for
-ratios of means over samples: where H₀ is small, a sample's own ratio says little and can rule a
-mean.
+The numerators H₀ − mean of ns_distances and mean of nc_distances are kept for ratios of means over
+samples: where H₀ is small, a sample's ratio says little and can rule a mean.
 """
 
 from __future__ import annotations

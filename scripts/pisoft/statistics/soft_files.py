@@ -25,9 +25,7 @@ _NUMBERS = ("perturbable", "achieved", "h0", "identity", "h0_noise", "ns_noise",
 
 @dataclass(frozen=True)
 class Steps:
-    """The G steps of a file whose rows are all ok, a line each.
-
-    A line has the original metrics in front of the P grid points.
+    """The G steps of a file whose rows are all ok, a line each, original metrics before the grid's.
 
     Attributes:
         status: by `sample_id`, in the order of the file: `ok`, or why the sample has no such step.
@@ -65,17 +63,14 @@ class Steps:
         return means.reshape(-1, *values.shape[1:])
 
     def completed(self, curves: np.ndarray) -> np.ndarray:
-        """Complete curves that are measured at some π only; their means stay unbiased.
+        """Complete curves (G, 1 + P) or (G, P), NaN where not measured; their means stay unbiased.
 
-        With m the mean over samples at one π, of those measured there, and f the share of π at
-        which a step is measured, the completed values are m + c (v − m) / f where v is measured and
-        m elsewhere (the difference estimator of survey sampling, Särndal et al. 1992, section 6.3);
-        c² = n / (n − 1) for the n steps measured there, as m is their mean.
-        So their mean is m, their variance is that of m, and an area under completed curves is the
-        area under the mean curve, on average. Where no step is measured, m is interpolated.
-
-        Args:
-            curves: values of each step, (G, 1 + P) or (G, P); NaN where not measured.
+        With m the mean at one π over the samples measured there, and f the share of π at which a
+        step is measured, the completed values are m + c (v − m) / f where v is measured and m
+        elsewhere (the difference estimator of survey sampling, Särndal et al. 1992, section 6.3);
+        c² = n / (n − 1) for the n steps measured there, as m is their mean. So their mean is m,
+        their variance is that of m, and an area under completed curves is, on average, the area
+        under the mean curve. Where no step is measured, m is interpolated.
         """
         if self.measured.all():
             return curves
@@ -134,14 +129,13 @@ def whole_steps(
     """Arrange the rows of a `soft` file by step; of steps with a row that is not ok, none.
 
     Args:
-        path: the file.
-        rows: `sample_id`, `step`, `pi`, `status`, and `numbers`.
+        path: named in errors.
+        rows: `sample_id`, `step`, `pi`, `status`, and the columns `numbers`.
         measured: lists with a number per draw, in the order of the rows.
-        numbers: columns of `rows`.
         grid: retaining probabilities, rising, (P,).
 
     Raises:
-        BenchmarkError: a step that lacks or repeats a retaining probability, or a row that lacks
+        BenchmarkError: a step that lacks or repeats a retaining probability, or a row without
             draws.
     """
     sample, identifiers = pd.factorize(rows["sample_id"])

@@ -1,8 +1,7 @@
 """Every number of the tables with its uncertainty: intervals, ranks, tests, sources of variance.
 
 Each cell (metric, protocol and model) has two families of tests: methods against the control, and
-all pairs of the other methods. The second family holds more than the pairs with the best method,
-because the best was picked by the same numbers.
+all pairs of the others. Pairs with the best alone would ignore that the same numbers picked it.
 """
 
 from __future__ import annotations
@@ -52,8 +51,7 @@ Settings = UncertaintyJob
 def summaries(files: Files, settings: UncertaintyJob) -> dict[str, Summary]:
     """Return one file of each kind of statistic, from the samples of all metrics.
 
-    The files are `soft_samples.parquet` and, if there are any, `ranking_samples.parquet`,
-    `evidence_samples.parquet` and `datamodel_samples.parquet`.
+    Files are `soft_samples.parquet` and, if any, those of ranking, evidence and datamodel samples.
     """
     paths, clusters = files["samples"], files.clusters()
     reported, components = {}, []
@@ -165,10 +163,7 @@ def read_samples(
 def reported_samples(
     values: pd.DataFrame, failed: pd.Series, clusters: Mapping[str, str], *, medians: bool = True
 ) -> Samples:
-    """Return the samples of every reported metric of a dataset, from those of sample metrics.
-
-    Metrics that are medians are left out unless `medians`.
-    """
+    """Return a dataset's samples of every reported metric; without `medians`, no medians."""
     keys = values.columns.to_frame(index=False)
     of_metrics = [
         keys[keys["metric"] == metric.of].assign(metric=name, over=metric.over)
