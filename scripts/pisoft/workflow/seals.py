@@ -189,8 +189,7 @@ class SealedPersistence(FilePersistence):
         """Compare the inputs of a job with their seals.
 
         Raises:
-            WorkflowError: one does not match; its seal becomes void, so that the next call
-                computes it and the job again.
+            WorkflowError: one does not match; its void seal lets the next call redo it and the job.
         """
         for file, maker in self._makers(job).items():
             seal = read_seal(file)
@@ -236,8 +235,7 @@ class SealedPersistence(FilePersistence):
 def seal_results(workflow: Any, results: Path) -> None:
     """Have Snakemake seal the results of a run, and have its jobs carry the run's name.
 
-    A version of Snakemake without the private names that this module uses keeps its own records, of
-    which one line is logged.
+    Without the private names used here, Snakemake keeps its own records, and one line is logged.
 
     Raises:
         WorkflowError: the records are to be in a database, which knows no seals.
