@@ -27,9 +27,8 @@ def run(main: Callable[[argparse.Namespace], None], parser: argparse.ArgumentPar
     Anything else is a defect of the benchmark: the traceback is shown, followed by a line that
     names the exception.
     """
-    # What has been imported stays until the process ends. No longer searched for garbage, it costs
-    # no collection any time, least of all those at the interpreter's end: with torch and
-    # transformers, a second.
+    # Imports stay until the process ends. Not searching them for garbage saves time in every
+    # collection, a second at the interpreter's end with torch and transformers.
     gc.freeze()
     arguments = parser.parse_args()
     logging.setLogRecordFactory(_Record)
