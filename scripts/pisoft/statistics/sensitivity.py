@@ -157,10 +157,7 @@ def compare_orders(
 
 
 def _changes(run: pd.Series, orders: np.ndarray) -> dict[str, object]:
-    """Return :data:`FACTS` of the orders (O, M), and the best methods of a single order.
-
-    Of several orders, `best_changes` is the share with other best methods, `rank_change` the mean.
-    """
+    """Return :data:`FACTS` of orders (O, M), means over several, and the best methods of one."""
     before, after = ranks(run.to_numpy(), "highest"), ranks(orders, "highest")
     best_before, best_after = before == before.min(), after == after.min(axis=1, keepdims=True)
     return {

@@ -99,10 +99,7 @@ def summarise(
 def summarise_cells(
     cells: Iterable[tuple[Cell, Steps]], clamp: Clamp, clusters: Mapping[str, str] | None = None
 ) -> tuple[pa.Table, pa.Table, pa.Table]:
-    """Return samples, mean curves and samples' curves of cells, as tables of these three kinds.
-
-    `clusters` are those of samples that are not independent, by `sample_id`.
-    """
+    """Return samples, mean curves and samples' curves of cells, as tables of these three kinds."""
     samples, sample_curves = (
         [summary_table(kind, [])] for kind in ("soft_samples", "soft_sample_curves")
     )

@@ -171,10 +171,7 @@ def whole_steps(
 
 
 def _by_draw(path: Path, table: pa.Table, column: str, measured: np.ndarray) -> np.ndarray:
-    """Return the rows' lists in float64, (G, 1 + P, K); K is 1 if there is no row.
-
-    NaN where nothing is measured, (G, 1 + P).
-    """
+    """Return the rows' lists in float64, (G, 1 + P, K ≥ 1); NaN where nothing is measured."""
     lists = table.column(column).filter(pa.array(measured.ravel()))
     lengths = pc.fill_null(pc.list_value_length(lists), 0).unique().to_pylist() or [1]
     if 0 in lengths:

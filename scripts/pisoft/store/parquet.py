@@ -243,10 +243,7 @@ def read_rows(path: Path, kind: str) -> list[dict[str, Any]]:
 
 
 def provenance(settings: Mapping[str, Any], **facts: Any) -> dict[str, Any]:
-    """Return what made a result: its job's settings, package versions, git commit, further facts.
-
-    Facts are, for example, `device` or `model_revision`.
-    """
+    """Return what made a result: settings, package versions, git commit, facts such as `device`."""
     return {
         "settings": dict(settings),
         "packages": _versions(),

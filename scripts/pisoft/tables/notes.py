@@ -171,10 +171,7 @@ def _failures(rows: pd.DataFrame) -> dict[tuple[str, str], str]:
 
 
 def of_depths(results: Results, lines: Mapping[str, Keys]) -> list[str]:
-    """Say how many samples the layer study has, which of them failed why, and what has no value.
-
-    `lines` have the dataset and token weighting (`method`) of each line.
-    """
+    """Say how many samples the layer study has, which of them failed why, and what has no value."""
     counts = results.rows.groupby(["dataset", "method", "part"]).first()
     samples, failed, missing = {}, [], []
     for label, keys in lines.items():

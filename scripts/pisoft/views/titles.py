@@ -40,10 +40,7 @@ def by_metric(findings: Mapping[str, str]) -> str:
 
 
 def best_depths(rows: pd.DataFrame, weightings: Mapping[str, str]) -> str:
-    """Say at which depths the AUC is highest, by metric and token weighting.
-
-    `rows` are those of one part of `depths`; `weightings` label their `method`.
-    """
+    """Say at which depths the AUC is highest in one part of `depths`, by metric and weighting."""
     findings = {}
     for metric, of_metric in rows.dropna(subset="value").groupby("metric", sort=False):
         depths = {
@@ -129,10 +126,7 @@ def changed_leaders(rows: pd.DataFrame) -> str:
 
 
 def best_recovery(rows: pd.DataFrame, tasks: Mapping[str, str], labels: Mapping[str, str]) -> str:
-    """Say from `context_use` which methods recover most of the evidence, by generator.
-
-    `rows` are averages of one metric over the datasets of each generator; `tasks` label these.
-    """
+    """Say from averages of `context_use` which methods recover most evidence, by generator."""
     rows = rows.dropna(subset="value")
     best = {
         tasks[task]: ", ".join(labels[name] for name in line["method"][_is_highest(line["value"])])
