@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import tempfile
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import cache, partial
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -41,10 +43,15 @@ HIDE = "hide"
 GENERATION = "generation"
 EVERYTHING = (*PROTOCOLS, HIDE, GENERATION, *METHODS)
 BOUND = 1e-5  # eager attention takes its softmax in float32, also in a float64 model
-PROMPT = [1, 40, 41, 8, 9, 10, 33, 71, 5, 64]
+PROMPT = [1, 40, 41, 8, 9, 10, 33, 71, 5, 64, 12, 77, 28, 53, 6, 90, 19, 45, 82, 30]
+# On both sides of every length at which a tiny model reads otherwise.
+PROMPTS = (PROMPT[:3], PROMPT)
+CONTINUED = (PROMPT, PROMPT[:3], PROMPT[:14])  # new tokens lead beyond such lengths
 TARGET = 17
-PERTURBABLE = np.array([2, 3, 5, 8])
-MASKS = np.array([[0, 1, 0, 1], [1, 0, 0, 0], [0, 0, 0, 0], [1, 1, 1, 0]], dtype=bool)
+PERTURBABLE = (1, 2, 17, 18)
+# Each zeroes a token of the short prompt and one in the last window of the long one.
+MASKS = np.array([[0, 1, 0, 1], [1, 0, 0, 0], [0, 0, 0, 0], [1, 0, 1, 0]], dtype=bool)
+OPTIONS = {"reagent": {"max_probe_steps": 6}}  # its 32 take as long as half of all others
 NEW_TOKENS, TOKEN_BUDGET = 5, 1000
 NO = "–"
 BATCHING = "**Batches**: in bfloat16, the size of a batch moves distances"
@@ -106,7 +113,7 @@ def row_of(family: str) -> Row:
     for protocol in PROTOCOLS:
         _try(row, protocol, partial(_protocol_error, model, plain, protocol))
     _try(row, HIDE, partial(_hidden_error, model, plain))
-    _try(row, GENERATION, partial(_generation_error, model, plain))
+    _try(row, GENERATION, partial(_generation_error, model, plain), (CONTINUED,))
     for name in METHODS:
         _try(row, name, partial(_method_error, model, plain, name))
     padded = "yes" if model.generates_padded else "no"
@@ -117,17 +124,24 @@ def row_of(family: str) -> Row:
 def batching_note(rows: list[Row]) -> str:
     """Run families in bfloat16, and say how far the size of a batch moves their distances.
 
-    Rounding may send a token to other experts, and does so on some devices only.
+    A CPU rounds alike whatever the size. Other kernels show what rounding does, which may send a
+    token to other experts.
     """
-    moved = {
-        row.family: _moved_by_batching(row.family) for row in rows if row.cells["dynamic"] != NO
-    }
-    experts = [family for family in moved if "expert" in str(FAMILIES[family][1])]
-    most = max(experts, key=lambda family: moved[family])
-    dense = max(moved[family] for family in moved if family not in experts)
+    families = [row.family for row in rows if row.cells["dynamic"] != NO]
+    runs = {family: _run(family) for family in families}
+    experts = [family for family in families if runs[family].experts]
+    sizes = {family: _moved(runs[family], _run(family, token_budget=1)) for family in families}
+    kernels = {family: _moved(runs[family], _run(family, experts="eager")) for family in experts}
+    exact = {family: _run(family, dtype=torch.float32) for family in experts}
+    types = {family: _moved(runs[family], exact[family]) for family in experts}
+    rerouted = {family: _rerouted(runs[family], exact[family]) for family in experts}
+    dense = max(sizes[family] for family in families if family not in experts)
     return (
-        f"{BATCHING} on a CPU by up to {moved[most]:.1g} in families with experts ({most}), and by "
-        f"up to {dense:.1g} in the others."
+        f"{BATCHING} on a CPU by up to {_most({one: sizes[one] for one in experts})} in families "
+        f"with experts, and by up to {dense:.1g} in the others. Where rounding differs, as it may "
+        f"between sizes on a GPU, they move further: by up to {_most(kernels)} with another "
+        f"implementation of the experts, and by up to {_most(types)} in float32, which sends up to "
+        f"{_most(rerouted, '.1%')} of the tokens to other experts."
     )
 
 
@@ -142,15 +156,18 @@ def page(rows: list[Row], batching: str) -> str:
             "",
             "Which families work is found by running them: `make families` writes this page, and a "
             "test fails where it is not what a run gives. Tiny models of random weights, in "
-            "float64, have switched on what sets their family apart: windows shorter than the "
-            "prompt, caps, scales, biases, sinks. They are loaded as a run's models are.",
+            "float64, have switched on what sets their family apart: windows, caps, scales, "
+            "biases, sinks. They are loaded as a run's models are. Everything is run on prompts "
+            f"of {' and '.join(str(len(prompt)) for prompt in PROMPTS)} tokens, on both sides of "
+            "every window, chunk and original context of these models.",
             "",
             f"`✓`: the largest error is below {BOUND:g} of the largest value, compared with the "
             "family's own eager attention in its own whole forward. "
             f"`{NO}`: refused, in the words below the table. `dynamic` and `fixed` are Hellinger "
             "distances of perturbed predictions, `hide` those with keys hidden and no embedding "
             "zeroed; `generation` is greedy continuations of prompts of several lengths, token for "
-            "token; `inseq` stands for its default, occlusion.",
+            "token; `inseq` stands for its default, occlusion; `reagent` takes at most "
+            f"{OPTIONS['reagent']['max_probe_steps']} probe steps.",
             "",
             f"{works} of {len(rows)} families can be used for everything. One kind of class "
             "is treated specially: Gemma 3n and Gemma 4 E embed a token once more in every layer, "
@@ -201,57 +218,103 @@ def _loaded(plain: PreTrainedModel, family: str) -> LanguageModel:
     return model
 
 
-def _try(row: Row, who: str, error_of: Callable[[], float]) -> None:
-    try:
-        error = error_of()
-    except BenchmarkError as refusal:
-        row.refuse(who, refusal)
-        return
-    assert error <= BOUND, f"{row.family}: {who} is off by {error:.2g}"
+def _try(
+    row: Row, who: str, error_of: Callable[[Any], float], inputs: Sequence[Any] = PROMPTS
+) -> None:
+    for one in inputs:
+        try:
+            error = error_of(one)
+        except BenchmarkError as refusal:
+            row.refuse(who, refusal)
+            return
+        assert error <= BOUND, f"{row.family}: {who} is off by {error:.2g} for {one}"
     row.cells[who] = "✓"
 
 
-def _perturbed(table: Callable[[torch.Tensor], torch.Tensor]) -> torch.Tensor:
-    """Return the prompt's embeddings under every mask, (N, T, d)."""
-    inputs = table(torch.tensor([PROMPT])).repeat(len(MASKS), 1, 1)
-    inputs[:, PERTURBABLE] *= torch.from_numpy(MASKS)[..., None]
+def _target(prompt: list[int]) -> PerturbationTarget:
+    """Return a prompt with those of its tokens that are perturbed."""
+    perturbable = [position for position in PERTURBABLE if position < len(prompt)]
+    return PerturbationTarget(prompt, np.array(perturbable), TARGET)
+
+
+def _masks(target: PerturbationTarget) -> np.ndarray:
+    """Return masks of a target's perturbable tokens, (N, m)."""
+    return MASKS[:, : len(target.perturbable)]
+
+
+def _perturbed(
+    target: PerturbationTarget, table: Callable[[torch.Tensor], torch.Tensor]
+) -> torch.Tensor:
+    """Return a prompt's embeddings under every mask, (N, T, d)."""
+    inputs = table(torch.tensor([target.token_ids])).repeat(len(MASKS), 1, 1)
+    inputs[:, target.perturbable] *= torch.from_numpy(_masks(target))[..., None]
     return inputs
 
 
-def _protocol_error(model: LanguageModel, plain: PreTrainedModel, protocol: str) -> float:
+def _protocol_error(
+    model: LanguageModel, plain: PreTrainedModel, protocol: str, prompt: list[int]
+) -> float:
     """Return how far distances are off, in one batch behind a prefix, of those one by one."""
-    target = PerturbationTarget(PROMPT, PERTURBABLE, TARGET)
-    measured = distances(model, target, MASKS, protocol=protocol)
-    held = observed(plain, PROMPT).maps if protocol == "fixed" else None
-    clean = logits(plain, embedded(plain, torch.tensor([PROMPT]))).softmax(-1)
+    target = _target(prompt)
+    measured = distances(model, target, _masks(target), protocol=protocol)
+    held = observed(plain, prompt).maps if protocol == "fixed" else None
+    clean = logits(plain, embedded(plain, torch.tensor([prompt]))).softmax(-1)
     expected = [
         (1 - (clean * logits(plain, one[None], held=held).softmax(-1)).sqrt().sum()).sqrt()
-        for one in _perturbed(partial(embedded, plain))
+        for one in _perturbed(target, partial(embedded, plain))
     ]
     return _error(torch.from_numpy(measured).double(), torch.stack(expected))
 
 
-def _moved_by_batching(family: str) -> float:
-    """Return how far distances in one batch are off those one by one, in bfloat16."""
-    model = LanguageModel(network(family, ATTENTION_NAME, torch.bfloat16, None), family)
-    target = PerturbationTarget(PROMPT, PERTURBABLE, TARGET)
-    masks = np.array(list(product((False, True), repeat=len(PERTURBABLE))))
-    together, alone = (
-        distances(model, target, masks, token_budget=budget) for budget in (TOKEN_BUDGET, 1)
-    )
-    return float(np.abs(together - alone).max())
+@dataclass(frozen=True)
+class _Run:
+    """Distances under all masks, and what routers chose meanwhile, one tensor for each call."""
+
+    distances: np.ndarray
+    experts: list[torch.Tensor]
 
 
-def _hidden_error(model: LanguageModel, plain: PreTrainedModel) -> float:
+def _run(
+    family: str,
+    dtype: torch.dtype = torch.bfloat16,
+    experts: str | None = None,
+    token_budget: int = TOKEN_BUDGET,
+) -> _Run:
+    """Run a family, by default with the kernel of experts that transformers chooses."""
+    model = LanguageModel(network(family, ATTENTION_NAME, dtype, experts), family)
+    target = _target(PROMPT)
+    masks = np.array(list(product((False, True), repeat=len(target.perturbable))))
+    with _chosen_experts(model.network) as chosen:
+        return _Run(distances(model, target, masks, token_budget=token_budget), chosen)
+
+
+def _moved(one: _Run, other: _Run) -> float:
+    """Return how far the distances of two runs are apart."""
+    return float(np.abs(one.distances - other.distances).max())
+
+
+def _rerouted(one: _Run, other: _Run) -> float:
+    """Return for which share of tokens the routers of two runs chose other experts."""
+    pairs = zip(one.experts, other.experts, strict=True)
+    return float(torch.cat([(a != b).any(dim=-1) for a, b in pairs]).double().mean())
+
+
+def _most(values: dict[str, float], form: str = ".1g") -> str:
+    """Return the largest value, and whose it is."""
+    family = max(values, key=lambda name: values[name])
+    return f"{values[family]:{form}} ({family})"
+
+
+def _hidden_error(model: LanguageModel, plain: PreTrainedModel, prompt: list[int]) -> float:
     """Return how far distances with hidden keys are off those with the network's own padding."""
-    target = PerturbationTarget(PROMPT, PERTURBABLE, TARGET)
-    measured = distances(model, target, MASKS, operator=HIDE)
-    visible = torch.ones(len(MASKS) + 1, len(PROMPT), dtype=torch.long)  # last: the clean input
-    visible[:-1, PERTURBABLE] = torch.from_numpy(MASKS).long()
-    position_ids = torch.arange(len(PROMPT))[None]
+    target = _target(prompt)
+    measured = distances(model, target, _masks(target), operator=HIDE)
+    visible = torch.ones(len(MASKS) + 1, len(prompt), dtype=torch.long)  # last: the clean input
+    visible[:-1, target.perturbable] = torch.from_numpy(_masks(target)).long()
+    position_ids = torch.arange(len(prompt))[None]
     logits = [
         plain(
-            input_ids=torch.tensor([PROMPT]),
+            input_ids=torch.tensor([prompt]),
             attention_mask=attention_mask[None],
             position_ids=position_ids,
             use_cache=False,
@@ -263,30 +326,35 @@ def _hidden_error(model: LanguageModel, plain: PreTrainedModel) -> float:
     return _error(torch.from_numpy(measured).double(), torch.stack(expected))
 
 
-def _method_error(model: LanguageModel, plain: PreTrainedModel, name: str) -> float:
+def _method_error(
+    model: LanguageModel, plain: PreTrainedModel, name: str, prompt: list[int]
+) -> float:
     """Return how far a method's scores are off."""
-    method = build(name)
+    build_method = partial(build, name, **OPTIONS.get(name, {}))
+    method = build_method()
     method.check(model)
-    batch = Batch([ExplainedSample("sample", PROMPT, [TARGET], [0], [TARGET])], model.device)
+    batch = Batch([ExplainedSample("sample", prompt, [TARGET], [0], [TARGET])], model.device)
     with torch.enable_grad():
         scores = method.attribute(model, batch)[0][0].detach()
         if by_hand := (BY_HAND | MODIFIED).get(name):
-            expected = by_hand(plain, PROMPT, TARGET)
+            expected = by_hand(plain, prompt, TARGET)
         else:
             eager = EagerModel(plain, model.name, model._load_tokenizer)
-            expected = build(name).attribute(eager, batch)[0][0].detach()
+            expected = build_method().attribute(eager, batch)[0][0].detach()
     return _error(scores.double(), expected.double())
 
 
-def _generation_error(model: LanguageModel, plain: PreTrainedModel) -> float:
+def _generation_error(
+    model: LanguageModel, plain: PreTrainedModel, batch: Sequence[list[int]]
+) -> float:
     """Return 1 if a continuation of prompts in one batch is not that of each alone, else 0."""
     model.network.generation_config.eos_token_id = None
     prompts = [
-        {"sample_id": str(length), "input_ids": PROMPT[:length], "label": None}
-        for length in (len(PROMPT), 2, 7)
+        {"sample_id": str(index), "input_ids": prompt, "label": None}
+        for index, prompt in enumerate(batch)
     ]
     for row in continue_greedily(model, prompts, TOKEN_BUDGET, NEW_TOKENS, 1):
-        ids = PROMPT[: int(row["sample_id"])]
+        ids = batch[int(row["sample_id"])]
         for token in row["output_ids"]:
             expected = plain(input_ids=torch.tensor([ids]), use_cache=False).logits[0, -1].argmax()
             if token != expected:
@@ -306,39 +374,46 @@ def _keeps_nothing(model: LanguageModel) -> str:
     if "attention" in model._refusals:
         return NO
     recorder = AttentionRecorder(layers=[0])
-    model.hidden_states(_perturbed(model.embed), probe=recorder)
+    target = _target(PROMPT)
+    model.hidden_states(_perturbed(target, model.embed), probe=recorder)
     value = recorder.inputs[0].value[2]
-    return "yes" if bool((value[:, PERTURBABLE] == 0).all()) else "no"
+    return "yes" if bool((value[:, target.perturbable] == 0).all()) else "no"
 
 
-def _keeps_experts(model: LanguageModel, plain: PreTrainedModel) -> str:
-    """Tell whether perturbed inputs are given to the same experts while attention is held."""
-    chosen: list[list[torch.Tensor]] = []
+@contextmanager
+def _chosen_experts(network: PreTrainedModel) -> Iterator[list[torch.Tensor]]:
+    """Note which experts routers choose, in one tensor (tokens, …) for each of their calls."""
+    chosen: list[torch.Tensor] = []
 
     def note(_: torch.nn.Module, __: object, output: object) -> None:
         """Experts are chosen by numbers, or by weights that are zero for all others."""
         tensors = output if isinstance(output, tuple) else (output,)
-        chosen[-1].extend(one == 0 if one.is_floating_point() else one for one in tensors)
+        marks = [
+            one == 0 if one.is_floating_point() else one.sort(dim=-1).values for one in tensors
+        ]
+        chosen.append(torch.cat(marks, dim=-1))
 
+    with ExitStack() as stack:
+        for module in network.modules():
+            if type(module).__name__.endswith(("Router", "Gate")):
+                stack.callback(module.register_forward_hook(note).remove)
+        yield chosen
+
+
+def _keeps_experts(model: LanguageModel, plain: PreTrainedModel) -> str:
+    """Tell whether perturbed inputs are given to the same experts while attention is held."""
     if "fixed routing" in model._refusals:
         return NO
-    kinds = ("Router", "Gate")
-    handles = [
-        module.register_forward_hook(note)
-        for module in plain.modules()
-        if type(module).__name__.endswith(kinds)
-    ]
-    chosen.append([])
-    held = observed(plain, PROMPT).maps
-    for one in _perturbed(partial(embedded, plain)):
-        chosen.append([])
-        logits(plain, one[None], held=held)
-    for handle in handles:
-        handle.remove()
-    clean, *others = chosen
+    with _chosen_experts(plain) as chosen:
+        held = observed(plain, PROMPT).maps
+        clean = chosen.copy()
+        for one in _perturbed(_target(PROMPT), partial(embedded, plain)):
+            logits(plain, one[None], held=held)
     if not clean:
         return NO
-    return "yes" if all(all(map(torch.equal, clean, other)) for other in others) else "no"
+    perturbed = chosen[len(clean) :]
+    same = map(torch.equal, clean * len(MASKS), perturbed)
+    return "yes" if all(same) else "no"
 
 
 def _has_window(model: LanguageModel) -> str:

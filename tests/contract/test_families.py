@@ -5,8 +5,19 @@ import re
 
 import pytest
 import torch
+import transformers
 
-from families_table import BATCHING, METHODS, NO, PAGE, PROMPT, batching_note, page, row_of
+from families_table import (
+    BATCHING,
+    METHODS,
+    NO,
+    PAGE,
+    PROMPT,
+    PROMPTS,
+    batching_note,
+    page,
+    row_of,
+)
 from helpers.families import FAMILIES, network
 from pisoft.attribution import load_method
 from pisoft.errors import BenchmarkError
@@ -21,6 +32,9 @@ DIFFERENT = ("Llama 2, 3", "Gemma 2", "gpt-oss", "LFM 2", "OPT", "Falcon", "Mamb
 # Parts of layers with other names, routers that report, recurrent layers.
 GENERATING = ("Llama 4", "Granite 3 MoE", "Granite 4", "Mixtral", "RecurrentGemma")
 
+# Options with a length beyond which tokens are read otherwise; LongRoPE has another one.
+THRESHOLD = re.compile(r"(window|window_size|chunk_size|local_attention|index_topk|floor_scale)$")
+
 # Classes that round what they give to their head.
 ROUNDING = ("ModernBERT decoder", "Mamba", "Mamba 2")
 
@@ -31,6 +45,34 @@ def test_the_page_says_of_a_family_what_its_run_gives(family):
     row = row_of(family)
     for line in (row.table_line(), *row.refusal_lines()):
         assert line in text, f"{PAGE}: not what a run of {family} gives; run: make families"
+
+
+def thresholds(family):
+    """Return the lengths at which a family's tiny model changes how it reads."""
+    stem, options = FAMILIES[family]
+    config = getattr(transformers, f"{stem}Config")(**copy.deepcopy(options))
+    settings = config.get_text_config().to_dict()
+    lengths = {length for name, length in settings.items() if length and THRESHOLD.search(name)}
+    rotary = settings.get("rope_parameters") or {}
+    if rotary.get("rope_type") == "longrope":
+        lengths.add(rotary["original_max_position_embeddings"])
+    return lengths
+
+
+def test_prompts_are_on_both_sides_of_every_window_chunk_and_original_context():
+    lengths = {family: thresholds(family) for family in FAMILIES}
+    assert lengths["Llama 2, 3"] == set()
+    assert lengths["Mistral v0.1"] == lengths["RecurrentGemma"] == {5}
+    assert lengths["Llama 4"] == {4, 8}
+    assert lengths["Phi 3, 4 128k"] == {16}
+    shortest, longest = min(map(len, PROMPTS)), max(map(len, PROMPTS))
+    outside = {
+        family: length
+        for family, several in lengths.items()
+        for length in several
+        if not shortest < length < longest
+    }
+    assert not outside
 
 
 def test_every_refusal_is_a_reason_and_no_exception():
@@ -46,11 +88,28 @@ def test_the_page_is_what_a_run_of_every_family_gives():
 
 
 def test_only_rounding_lets_the_size_of_a_batch_move_distances():
-    rows = [row_of(family) for family in ("Llama 2, 3", "Qwen 3 MoE")]
+    rows = [row_of(family) for family in ("Llama 2, 3", "Mixtral")]
     note = batching_note(rows)
     assert note.startswith(BATCHING)
-    moved = [float(number) for number in re.findall(r"up to ([\d.e-]+)", note)]
-    assert all(0 < number < torch.finfo(torch.bfloat16).eps for number in moved), note
+    *of_sizes, of_kernels, of_types = amounts(note)
+    assert all(0 < moved < 1e-5 for moved in of_sizes), note
+    assert all(1e-5 < moved < 0.1 for moved in (of_kernels, of_types)), note
+
+
+@pytest.mark.slow
+def test_rounding_moves_distances_as_far_as_the_page_says():
+    text = PAGE.read_text(encoding="utf-8")
+    (line,) = (line for line in text.splitlines() if line.startswith(BATCHING))
+    note = batching_note([row_of(family) for family in FAMILIES])
+    number = re.compile(r"up to \S+( \([^)]+\))?")  # and of which family
+    assert number.sub("", note) == number.sub("", line)
+    for here, there in zip(amounts(note)[2:], amounts(line)[2:], strict=True):
+        assert there / 5 < here < there * 5, note  # processors round differently
+
+
+def amounts(note):
+    """Return by how much the note says that distances move: two sizes, a kernel, a type."""
+    return [float(number) for number in re.findall(r"up to ([\d.e-]+) ", note)]
 
 
 @pytest.mark.slow

@@ -243,7 +243,7 @@ FAMILIES: dict[str, tuple[str, dict[str, Any]]] = {
             **WIDE,
             **TIED,
             "lru_width": 32,
-            "attention_window_size": 64,
+            "attention_window_size": 5,
             "block_types": ["recurrent", "attention"],
         },
     ),
