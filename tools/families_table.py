@@ -48,7 +48,8 @@ PROMPT = [1, 40, 41, 8, 9, 10, 33, 71, 5, 64, 12, 77, 28, 53, 6, 90, 19, 45, 82,
 PROMPTS = (PROMPT[:3], PROMPT)
 CONTINUED = (PROMPT, PROMPT[:3], PROMPT[:14])  # new tokens lead beyond such lengths
 TARGET = 17
-PERTURBABLE = (1, 2, 17, 18)
+# By length. Tokens before the first are a shared prefix, which LongRoPE forbids in long inputs.
+PERTURBABLE = {3: [1, 2], 20: [4, 9, 17, 18]}
 # Each zeroes a token of the short prompt and one in the last window of the long one.
 MASKS = np.array([[0, 1, 0, 1], [1, 0, 0, 0], [0, 0, 0, 0], [1, 0, 1, 0]], dtype=bool)
 OPTIONS = {"reagent": {"max_probe_steps": 6}}  # its 32 take as long as half of all others
@@ -233,8 +234,7 @@ def _try(
 
 def _target(prompt: list[int]) -> PerturbationTarget:
     """Return a prompt with those of its tokens that are perturbed."""
-    perturbable = [position for position in PERTURBABLE if position < len(prompt)]
-    return PerturbationTarget(prompt, np.array(perturbable), TARGET)
+    return PerturbationTarget(prompt, np.array(PERTURBABLE[len(prompt)]), TARGET)
 
 
 def _masks(target: PerturbationTarget) -> np.ndarray:
