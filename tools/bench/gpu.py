@@ -3,10 +3,10 @@
 Prints a table and writes results/bench/gpu.json after each case: the device, versions, and `rows`,
 a list of {name, value, unit, peer, ratio, aim, met}. The models have random weights, made on the
 device, so that nothing is downloaded: the shape decides the speed, not the weights. One sample with
-one explained step is attributed and evaluated: a prefix of template tokens, which evaluation reads
-once, and behind it the tokens of a record, which are all perturbed. Nothing is scaled: every
-evaluation is that of a whole sample with the number of draws in the row's name, the original
-metrics and both baselines included. It costs the same for every attribution method.
+one explained step is attributed, and one or several are evaluated: a prefix of template tokens,
+which evaluation reads once, and behind it the tokens of a record, which are all perturbed. Nothing
+is scaled: every evaluation is that of whole samples with the number of draws in the row's name, the
+original metrics and both baselines included. It costs the same for every attribution method.
 
 Shares of the peak are those of the device's own matrix multiplication in the same number type;
 FLOPs are those of :func:`measuring.forward_flops`. `--cases toy --device cpu` runs anywhere.
@@ -67,7 +67,8 @@ class Case:
 
     Attributes:
         shape: of the model, a key of :data:`measuring.SHAPES`.
-        tokens: of the record; of the template before it, `prefix`.
+        tokens: of a record; of the template before it, `prefix`.
+        samples: evaluated together, as a job does; short ones fill a batch together.
         draws: masks per π; the evaluation is left out without any.
         grid: number of retaining probabilities.
         token_budgets: tokens per forward batch.
@@ -80,6 +81,7 @@ class Case:
     shape: str
     tokens: int = 256
     prefix: int = 30
+    samples: int = 1
     draws: int = 15
     grid: int = 19
     token_budgets: tuple[int, ...] = (16384,)
@@ -98,9 +100,9 @@ class Case:
 CASES = {
     "8b": Case("8b", token_budgets=(4096, 16384, 65536)),
     "8b-methods": Case("8b", draws=0, methods=True),
-    "8b-sst2": Case("8b", tokens=27),
+    "8b-sst2": Case("8b", tokens=27, samples=6),
     "8b-compiled": Case("8b", compiled=True),
-    "8b-sst2-compiled": Case("8b", tokens=27, compiled=True),
+    "8b-sst2-compiled": Case("8b", tokens=27, samples=6, compiled=True),
     "8b-float32": Case("8b", draws=1, dtype=torch.float32),
     "70b-4bit": Case("70b", draws=1, four_bit=True),
     "70b-4bit-compiled": Case("70b", draws=1, four_bit=True, compiled=True),
@@ -108,6 +110,7 @@ CASES = {
         "toy",
         tokens=12,
         prefix=3,
+        samples=2,
         draws=2,
         grid=2,
         token_budgets=(30, 200),
@@ -126,65 +129,73 @@ def memory_gb(device: torch.device) -> float:
 
 
 @dataclass(frozen=True)
-class Sample:
-    """One sample with random scores, and the model that reads it.
+class Samples:
+    """Samples with random scores, and the model that reads them.
 
     Attributes:
         model: the explained model.
-        target: what is perturbed.
-        scores: one per token of the prompt.
+        targets: what is perturbed, of equal length and behind the same tokens.
+        scores: one per token of a prompt, of all samples.
         settings: draws and π grid.
     """
 
     model: LanguageModel
-    target: PerturbationTarget
+    targets: Sequence[PerturbationTarget]
     scores: np.ndarray
     settings: DrawSettings
 
     def evaluate(
         self, protocol: Protocol, budget: int, draws: int
     ) -> tuple[Perturber, StepEvaluation]:
-        """Measure a number of draws; return what has measured them, and the step.
+        """Measure a number of draws; return what has measured them, and the first step.
 
         Raises:
             BenchmarkError: the model's predictions are not finite, or do not change.
         """
-        row = {"sample_id": "bench", "step": 0, "raw_scores": self.scores, "status": OK}
-        step = StepEvaluation(row, self.target, self.settings, 1, self.model.width)
+        steps = []
+        for number, target in enumerate(self.targets):
+            row = {"sample_id": str(number), "step": 0, "raw_scores": self.scores, "status": OK}
+            steps.append(StepEvaluation(row, target, self.settings, 1, self.model.width))
         perturber = Perturber(self.model, budget, protocol)
-        measure_draws(perturber, [step], dict.fromkeys(METRICS, range(draws)))
-        if step.status != OK:
-            raise BenchmarkError(f"the random model cannot be evaluated: {step.status}")
-        return perturber, step
+        measure_draws(perturber, steps, dict.fromkeys(METRICS, range(draws)))
+        for step in steps:
+            if step.status != OK:
+                raise BenchmarkError(f"the random model cannot be evaluated: {step.status}")
+        return perturber, steps[0]
 
 
-def draw_sample(model: LanguageModel, case: Case) -> Sample:
-    """Return a sample of a case's size, of random tokens."""
+def draw_samples(model: LanguageModel, case: Case) -> Samples:
+    """Return samples of a case's size, of random tokens."""
     rng = np.random.default_rng(1)
-    ids = rng.integers(3, model.vocabulary_size, case.prefix + case.tokens).tolist()
+    template = rng.integers(3, model.vocabulary_size, case.prefix).tolist()
+    perturbable = np.arange(case.prefix, case.prefix + case.tokens)
+    targets = [
+        PerturbationTarget(
+            [*template, *rng.integers(3, model.vocabulary_size, case.tokens).tolist()],
+            perturbable,
+            target_id=0,
+        )
+        for _ in range(case.samples)
+    ]
     grid = tuple(np.linspace(0.05, 0.95, case.grid).round(4).tolist())
-    return Sample(
-        model,
-        PerturbationTarget(ids, np.arange(case.prefix, len(ids)), target_id=0),
-        rng.random(len(ids)),
-        DrawSettings(draws=max(1, case.draws), pi_grid=grid),
-    )
+    settings = DrawSettings(draws=max(1, case.draws), pi_grid=grid)
+    return Samples(model, targets, rng.random(case.prefix + case.tokens), settings)
 
 
 def evaluation_rows(
-    sample: Sample, protocol: Protocol, case: Case, peak: Callable[[], float]
+    samples: Samples, protocol: Protocol, case: Case, peak: Callable[[], float]
 ) -> Iterator[Row]:
     """Yield, for every budget, seconds, tokens per second and memory; then the noise floor."""
-    model, target = sample.model, sample.target
+    model, target = samples.model, samples.targets[0]
     needed = forward_flops(model, target.length, protocol, len(target.prefix_ids))
     done: list[tuple[Perturber, StepEvaluation]] = []
 
     for budget in case.token_budgets:
 
         def work(budget: int = budget) -> None:
-            done.append(sample.evaluate(protocol, budget, case.draws))
+            done.append(samples.evaluate(protocol, budget, case.draws))
 
-        sample.evaluate(protocol, budget, 1)  # warms up
+        samples.evaluate(protocol, budget, 1)  # warms up
         reset_peak_memory(model.device)
         seconds = best_seconds(work, 1, warm_up=False, device=model.device)
         memory, matrix = memory_gb(model.device), peak()
@@ -195,7 +206,8 @@ def evaluation_rows(
         reached = perturber.forwards * needed / seconds
         share = reached / matrix
         peer = f"matrix multiply: {matrix / TERA:.3g} TFLOP/s"
-        yield row(f"{name}: K = {case.draws}", seconds, peer, share, unit="s/sample")
+        each = seconds / case.samples
+        yield row(f"{name}: K = {case.draws}", each, peer, share, unit="s/sample")
         rate, peer = perturber.tokens / seconds, f"these are {reached / TERA:.3g} TFLOP/s"
         yield row(f"{name}: tokens", rate, peer, share, unit="tokens/s")
         yield memory_row(name, memory, model)
@@ -214,9 +226,9 @@ def timed_methods() -> list[str]:
     ]
 
 
-def attribution_rows(sample: Sample, name: str) -> Iterator[Row]:
+def attribution_rows(samples: Samples, name: str) -> Iterator[Row]:
     """Yield seconds and memory of one attribution method with its default options."""
-    model, target, kind = sample.model, sample.target, load_method(name)
+    model, target, kind = samples.model, samples.targets[0], load_method(name)
     budget = token_budget(None, model.device)
     method = kind(kind.Options(), Context(seed=1, token_budget=budget))
     method.check(model)
@@ -246,17 +258,17 @@ def memory_row(name: str, memory: float, model: LanguageModel) -> Row:
 
 def measure(model: LanguageModel, case: Case) -> Iterator[Row]:
     """Yield the rows of a case: of the attribution methods, then of both protocols."""
-    sample = draw_sample(model, case)
+    samples = draw_samples(model, case)
     if case.methods:
         for method in timed_methods():
-            yield from attribution_rows(sample, method)
+            yield from attribution_rows(samples, method)
     if case.compiled:
         compile_layers(model)
     if case.draws:
         size = MATRIX_SIZE if model.device.type == "cuda" else 256
         for protocol in get_args(Protocol):
             yield from evaluation_rows(
-                sample, protocol, case, lambda: peak_flops(size, case.dtype, model.device)
+                samples, protocol, case, lambda: peak_flops(size, case.dtype, model.device)
             )
 
 
