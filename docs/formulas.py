@@ -16,7 +16,7 @@ def on_page_content(content: str, **_: Any) -> str:
     return _FORMULA.sub(_mathml, content)
 
 
-def _mathml(found: re.Match[str]) -> str:
-    tag, bracket, formula = found.groups()
+def _mathml(match: re.Match[str]) -> str:
+    tag, bracket, formula = match.groups()
     display = "inline" if bracket == "(" else "block"
     return f"<{tag}>{convert(html.unescape(formula.strip()), display=display)}</{tag}>"

@@ -33,7 +33,8 @@ def main(arguments: argparse.Namespace) -> None:
 
         on_gpu = any(model.resources.gpu for model in config.models.values())
         costs = costs_by_pi(config, results, rate or (GPU_SPEED if on_gpu else CPU_SPEED))
-        print(fill(advice(stored, evaluation, costs), 80, subsequent_indent="  "))
+        if text := advice(stored, evaluation, costs):
+            print(fill(text, 80, subsequent_indent="  "))
 
 
 def parser() -> argparse.ArgumentParser:

@@ -16,6 +16,7 @@ from pisoft.config.loading import load_run
 from pisoft.errors import BenchmarkError, did_you_mean
 from pisoft.statistics.metrics import AUC_METRICS, CONTROL, LEVEL, METRICS
 from pisoft.statistics.reading import load_rows
+from pisoft.statistics.results import in_both_orders
 from pisoft.statistics.samples import sample_matrix
 from pisoft.workflow.commandline import run
 from sequential import decide
@@ -104,8 +105,7 @@ def decisions(
 
 def verdicts_by_test(table: pd.DataFrame, comparisons: pd.DataFrame) -> list[str]:
     """Return the verdict of the run's test over all records on each line of :func:`decisions`."""
-    turned = comparisons.rename(columns={"method": "other", "other": "method"})
-    both = pd.concat([comparisons, turned.assign(value=-turned["value"])])
+    both = in_both_orders(comparisons)
     joined = table.merge(both, on=[*CELL, "method", "other"], how="left", validate="one_to_one")
     significant = joined["p_adjusted"] < LEVEL
     return np.select(
@@ -141,7 +141,7 @@ def _blocks(
 
 
 def _saved(lines: pd.DataFrame) -> str:
-    """Return how many comparisons were decided, as by the test, and what share of records on."""
+    """Return how many comparisons were decided, the records saved, and the test's differences."""
     decided = (lines["verdict"] != "open").sum()
     share = 1 - lines["records"].sum() / max(lines["of"].sum(), 1)
     last = f" (all after {lines['records'].max()} records)" if decided == len(lines) else ""

@@ -7,15 +7,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
-import pandas as pd
-
 from documents import render
 from paper_findings import paper_findings
 from pisoft.config.reference import markdown_table
 from pisoft.pages.findings import Numbers, answer
 from pisoft.statistics.metrics import AUC_METRICS, AVERAGE, CONTROL, LEVEL, METRICS
 from pisoft.statistics.published_settings import SETTINGS, as_text
-from pisoft.statistics.results import select
+from pisoft.statistics.results import in_both_orders, select
 from pisoft.tables import notes
 from pisoft.tables.accuracy import COLUMNS as ANSWERS
 from pisoft.tables.grid import blocks, columns, each, ranked
@@ -147,9 +145,7 @@ def _answers(numbers: Numbers) -> str:
 def _against_methods_of(summary: Summary, larger: Summary) -> str:
     """Return of how many methods of a run each other method of a larger run is better, or worse."""
     pairs = larger.numbers.rows["comparisons"]
-    pairs = select(pairs, dataset=AVERAGE, metric=AUC_METRICS)
-    turned = pairs.rename(columns={"method": "other", "other": "method"})
-    pairs = pd.concat([pairs, turned.assign(value=-pairs["value"])])
+    pairs = in_both_orders(select(pairs, dataset=AVERAGE, metric=AUC_METRICS))
     pairs = pairs[pairs["other"].isin({*summary.methods} - {CONTROL})]
     cells = [(protocol, metric) for protocol in larger.protocols for metric in AUC_METRICS]
     lines = []

@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pisoft.errors import BenchmarkError
+from pisoft.statistics.mean_tests import holm
 
 TRUNCATION = 0.5  # share of the capital that a bet can lose at most
 MEANS = np.linspace(0, 1, 1025)  # exact in binary; 1/2 is one of them
@@ -99,19 +100,17 @@ def holm_levels(
         Levels (P,), and indices of records (P,); T where nothing is rejected.
     """
     capitals = [one.max(axis=(0, 2)) for one in log_capitals(values, np.array([0.5]), pool)]
-    p_values = 2 * np.exp(-np.fmax.accumulate(capitals, axis=0))
-    count = values.shape[1]
-    levels, rejected_at = np.full(count, alpha / pairs), np.full(count, len(values))
-    waiting = list(range(count))
-    for at, of_record in enumerate(p_values):
-        while waiting:
-            first = min(waiting, key=lambda pair: np.nan_to_num(of_record[pair], nan=np.inf))
-            if not of_record[first] <= levels[first]:
-                break
-            rejected_at[first] = at
-            waiting.remove(first)
-            levels[waiting] = alpha / max(1, pairs - count + len(waiting))
-    return levels, rejected_at
+    length, count = values.shape
+    p_values = np.ones((length, pairs))
+    p_values[:, :count] = np.fmin(2 * np.exp(-np.fmax.accumulate(capitals, axis=0)), 1)
+    corrected = holm(p_values.ravel(), np.arange(length).repeat(pairs)).reshape(length, pairs)
+    rejected = corrected[:, :count] <= alpha
+    rejected_at = np.where(rejected.any(axis=0), rejected.argmax(axis=0), length)
+    last = p_values[np.minimum(rejected_at, length - 1), np.arange(count)]
+    before = np.empty(count, dtype=int)  # rejections before that of each
+    before[np.lexsort((last, rejected_at))] = np.arange(count)
+    total = int((rejected_at < length).sum())
+    return alpha / (pairs - np.minimum(before, min(total, pairs - 1))), rejected_at
 
 
 def decide(

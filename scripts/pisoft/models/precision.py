@@ -15,11 +15,11 @@ CHUNK = 2**22  # weights of an output head that are widened at a time, 16 MiB
 
 
 def pin_precision() -> None:
-    """Let matrix products on a GPU be computed in float32, and be rounded to 16 bits only once.
+    """Let matrix products on a GPU be computed in float32, and be rounded to 16-bit precision once.
 
     Some containers switch TF32 on. Torch has older and newer settings of it, and refuses to read
-    them where they differ. By default, it also lets parts of a sum of 16-bit products be rounded to
-    16 bits before they are added up, in kernels that cuBLAS chooses by the size of a batch.
+    them where they differ. By default, it also rounds parts of a sum of 16-bit products to 16-bit
+    precision before they are added up, in kernels that cuBLAS chooses by the size of a batch.
     """
     backends: Any = torch.backends
     backends.fp32_precision = backends.cudnn.fp32_precision = "ieee"

@@ -18,7 +18,7 @@ from pisoft.config.jobs.displays import LabelSettings
 from pisoft.statistics.metrics import AUC_METRICS, AVERAGE, CONTROL, LEVEL
 from pisoft.statistics.orders import order_changes
 from pisoft.statistics.permutation_baseline import GAIN
-from pisoft.statistics.results import select
+from pisoft.statistics.results import in_both_orders, select
 from pisoft.store.parquet import OK, meanings
 from pisoft.views.titles import count_text, share_text
 from pisoft.views.view import Results
@@ -93,8 +93,7 @@ class Order:
 
     def against(self, other: str) -> dict[str, list[str]]:
         """Return the other methods by how they compare with one; none if that has no value."""
-        mirrored = self.pairs.rename(columns={"method": "other", "other": "method"})
-        both = pd.concat([self.pairs, mirrored.assign(value=-self.pairs["value"])])
+        both = in_both_orders(self.pairs)
         others = self.rows.index.drop(other) if other in self.rows.index else []
         tests = both[both["other"] == other].set_index("method").reindex(others)
         return _by_test(tests["p_adjusted"], tests["value"] > 0)

@@ -55,6 +55,12 @@ def _completed(question: str, frames: Iterable[pd.DataFrame]) -> pd.DataFrame:
     return rows
 
 
+def in_both_orders(comparisons: pd.DataFrame) -> pd.DataFrame:
+    """Return comparisons of method with other, then of other with method."""
+    mirrored = comparisons.rename(columns={"method": "other", "other": "method"})
+    return pd.concat([comparisons, mirrored.assign(value=-comparisons["value"])])
+
+
 def select(rows: pd.DataFrame, **keys: Any) -> pd.DataFrame:
     """Return the rows whose keys have the given value, or one of several."""
     for key, values in keys.items():

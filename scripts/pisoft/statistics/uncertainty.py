@@ -22,6 +22,7 @@ from pisoft.statistics.metric_agreement import resampled_agreement
 from pisoft.statistics.metrics import AUC_METRICS, AVERAGE, CONTROL, METRICS, TOKENS_CHANGED
 from pisoft.statistics.orders import leave_one_out, ranks
 from pisoft.statistics.reading import Files, Summary
+from pisoft.statistics.results import in_both_orders
 from pisoft.statistics.samples import Samples, sample_matrix
 from pisoft.statistics.soft import NOISE_METRICS
 from pisoft.store.parquet import OK, read_table
@@ -234,9 +235,8 @@ def differences(datasets: Mapping[str, Samples]) -> dict[str, Samples]:
 
 def with_p_values(statistics: pd.DataFrame, comparisons: pd.DataFrame) -> pd.DataFrame:
     """Add each method's p-values against the best of its cell; none for the best itself."""
-    mirrored = comparisons.rename(columns={"method": "other", "other": "method"})
     keys = [*CELL, "dataset", "method"]
-    both = pd.concat([comparisons, mirrored])[[*keys, "other", *TESTED]]
+    both = in_both_orders(comparisons)[[*keys, "other", *TESTED]]
     both = both.rename(columns={"other": "best"})
     return statistics.merge(both, on=[*keys, "best"], how="left", validate="one_to_one")
 

@@ -1,4 +1,4 @@
-"""What is refused before any job: a configuration that is not valid, or another than the run's."""
+"""What is refused or warned of before any job, such as a configuration that is not valid."""
 
 from __future__ import annotations
 

@@ -256,7 +256,7 @@ def test_noise_is_the_difference_from_the_same_weights_in_float32(dtype, protoco
         for metric in METRICS:
             single = row[f"{metric}_distances"][0] - row[f"{metric}_noise"]
             assert single == pytest.approx(other[f"{metric}_distances"][0], abs=1e-5)
-            assert row[f"{metric}_noise"] != 0, "16 bits change every distance"
+            assert row[f"{metric}_noise"] != 0, "16-bit precision changes every distance"
     assert {p.dtype for p in model.network.parameters()} == {dtype}
 
 

@@ -47,7 +47,7 @@ def test_a_leading_space_belongs_to_its_token_wherever_it_stands(tokenizer):
     [
         (["🙂"], r"\xf0\x9f\x99\x82"),
         ([" ", "é"], r" \xc3\xa9"),
-        ([NOT_UTF8], r"\xef\xbf\xbd"),  # of the record, told apart from a stray byte
+        ([NOT_UTF8], r"\xef\xbf\xbd"),  # of the record, unlike a stray byte
     ],
 )
 def test_parts_of_a_character_are_written_as_bytes(name, parts, expected):

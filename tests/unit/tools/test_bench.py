@@ -16,6 +16,7 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 import combinations
+import draw_modes
 import draws
 import peers
 import pisoft
@@ -289,13 +290,13 @@ def test_intervals_of_two_pi_are_as_wide_as_simulated_runs_vary_and_cover():
     runs = [area_under_means(noisy_curves(generator, 1)[0], 2, seed) for seed in range(300)]
     curves = noisy_curves(generator, 5)
     pool = draws.Pool(tuple(SPARSE_GRID), dict.fromkeys(METRICS, curves[..., None]))
-    truth = draws.population([pool], draws.step_weights(SAMPLE_OF_STEP), "ns")
+    truth = draws.population([pool], draw_modes.step_weights(SAMPLE_OF_STEP), "ns")
     between = dict.fromkeys(METRICS, truth.var(ddof=1))
-    mode = draws.sparse_mode(pool, 2, SAMPLE_OF_STEP, between)
+    mode = draw_modes.sparse_mode(pool, 2, SAMPLE_OF_STEP, between)
     width = draws.interval_half_width(between["ns"], mode.variances["ns"], 100)
     assert width == pytest.approx(1.98 * np.std(runs), rel=0.1)
     assert mode.forwards == (3 + 2 * (1 + 2)) * 1.5
     assert 0.93 < draws.coverage(mode.resampled("ns"), truth.mean()) < 0.97
-    every_pi = draws.sparse_mode(pool, 19, SAMPLE_OF_STEP, between)
+    every_pi = draw_modes.sparse_mode(pool, 19, SAMPLE_OF_STEP, between)
     narrow = draws.interval_half_width(between["ns"], every_pi.variances["ns"], 100)
     assert narrow < 0.7 * width
