@@ -126,7 +126,7 @@ def test_the_page_counts_the_methods_that_those_of_the_larger_run_are_better_tha
 ) -> None:
     summary, larger = (kept(root / BOARD / f"{run}.json") for run in (PAGE_RUN, README_RUN))
     page = real_numbers_page(summary, "figure.svg", larger=larger)
-    _, _, *rows = rows_of(page.split("## Methods that this run is without")[1].split("\n## ")[0])
+    _, _, *rows = rows_of(page.split("## Methods that this run lacks")[1].split("\n## ")[0])
     assert [row[0] for row in rows] == [
         label for name, label in larger.methods.items() if name not in summary.methods
     ]
@@ -145,7 +145,7 @@ def test_the_page_counts_the_methods_that_those_of_the_larger_run_are_better_tha
                         better, worse = better + higher, worse + (not higher)
                 counts.append(f"{better}, {worse}")
         assert cells == counts
-    assert "is without" not in real_numbers_page(summary, "figure.svg", larger=summary)
+    assert "this run lacks" not in real_numbers_page(summary, "figure.svg", larger=summary)
 
 
 def unlike_the_paper(page: str) -> list[list[str]]:
