@@ -158,7 +158,7 @@ class Numbers:
         return f"Datasets of each model: {'; '.join(listed)}." if self.restricted else ""
 
     def order(self, **cell: str) -> Order:
-        """Return the order of the methods by the metric (protocol, model if several) of a cell."""
+        """Return the order of the methods; a cell is metric, protocol and, of several, model."""
         rows = self.averages("statistics", **cell).dropna(subset="value").set_index("method")
         pairs = self.averages("comparisons", **cell)
         return Order(rows.sort_values("rank", kind="stable"), pairs, self.labels.methods)
