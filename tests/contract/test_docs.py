@@ -1,4 +1,4 @@
-"""Pages of the docs and messages name targets, files, commands, options and settings that exist."""
+"""Docs, texts of results and messages name targets, files, commands and settings that exist."""
 
 from __future__ import annotations
 
@@ -18,7 +18,11 @@ from pisoft.config.run_file import RunFile
 from pisoft.config.validation import read_yaml
 
 ROOT = Path(__file__).parents[2]
-OTHERS = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "config/README.md", "results/README.md")
+OTHERS = (
+    *("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "config/README.md", "results/README.md"),
+    "scripts/pisoft/pages/templates/texts.toml",
+    "scripts/pisoft/tables/templates/notes.toml",
+)
 PAGES = {
     str(path.relative_to(ROOT)): path.read_text(encoding="utf-8")
     for path in (*sorted((ROOT / "docs").rglob("*.md")), *(ROOT / name for name in OTHERS))

@@ -59,7 +59,9 @@ def index_page(
             Section("Can the numbers be trusted?", claims=tuple(_claims(evidence, files))),
             *_rankings(numbers, averages),
             Section(
-                "How to read these numbers", (meaning, findings.sizes(numbers)), (example_table(),)
+                "How to read these numbers",
+                (meaning, findings.sizes(numbers), text("docs")),
+                (example_table(),),
             ),
             links(files, numbers.labels),
             Section("Both metrics over π", figure=figure),
