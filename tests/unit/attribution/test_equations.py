@@ -83,6 +83,17 @@ def test_scores_are_those_of_the_equations(name, shape, options):
             torch.testing.assert_close(of_step, expected, rtol=1e-4, atol=max(1e-6 * largest, 1e-7))
 
 
+@pytest.mark.parametrize("shape", SHAPES)
+def test_routes_sum_to_one_and_in_one_layer_are_flashtrace_but_for_the_residual(shape):
+    deep, shallow = twins(shape)[0], twins(shape, layers=1)[0]
+    for sample in (one for one in samples() if one.steps[0] == 0):
+        (routes,) = attribute("ifr", deep, [sample])
+        assert float(routes[0].sum()) == pytest.approx(1)
+        (routes,), (shares,) = (attribute(of, shallow, [sample]) for of in ("ifr", "flashtrace"))
+        torch.testing.assert_close(routes[0, :-1], shares[0, :-1])
+        assert routes[0, -1] > shares[0, -1]  # the prediction's own position has the residual too
+
+
 @pytest.mark.parametrize("name", ["attention", "grad_ellm", "grad_ellm_inseq", "value_zeroing"])
 def test_more_layers_than_the_model_has_are_refused(name):
     with pytest.raises(BenchmarkError, match=r"layers: 4 is more than the 3 decoder layers"):
