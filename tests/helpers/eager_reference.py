@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
+from torch import Tensor
+from torch.nn import ModuleList
 from torch.nn.functional import cosine_similarity
 from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedModel
 from transformers.masking_utils import eager_mask
@@ -312,35 +314,72 @@ def value_zeroing(
 
 
 def attention_shares(network: PreTrainedModel, ids: list[int]) -> list[torch.Tensor]:
-    """Return every layer's shares of heads and keys behind attention, (H, T, T), of Llama's form.
+    """Return every layer's shares of heads and keys behind attention, (H, T, T).
 
-    What is missing to one is the residual's.
+    What is missing to one is the residual's. What is added to it in a channel, over what the
+    projection gives there, is the factor of every part of that channel.
     """
-    layers = network.get_decoder().layers
-    inputs: list[torch.Tensor] = []
+    count = network.config.get_text_config().num_hidden_layers
+    modules = (*network.get_decoder().modules(), *network.modules())  # which may be the head alone
+    lists = (part for part in modules if isinstance(part, ModuleList))
+    layers = next(layers for layers in lists if len(layers) == count)
+    given: dict[torch.nn.Module, torch.Tensor] = {}
+    given_back: dict[torch.nn.Module, torch.Tensor | None] = {}
+
+    def note(module: torch.nn.Module, inputs: Any, named: dict[str, Any], output: Any) -> None:
+        given[module] = (*inputs, *named.values())[0].detach().flatten(0, -2)
+        given_back[module] = output.detach().flatten(0, -2) if isinstance(output, Tensor) else None
+
+    projections = [_first_of(layer, PROJECTIONS) for layer in layers]
+    readers = [_first_of(layer, READERS[_norms_behind(layer)]) for layer in layers]
     handles = [
-        layer.input_layernorm.register_forward_pre_hook(lambda _, given: inputs.append(given[0][0]))
-        for layer in layers
+        module.register_forward_hook(note, with_kwargs=True)
+        for module in (*layers, *projections, *readers)
     ]
     seen = observed(network, ids)
     for handle in handles:
         handle.remove()
     shares = []
-    for number, layer in enumerate(layers):
-        project, maps, values = layer.self_attn.o_proj, seen.maps[number], seen.values[number]
-        after = inputs[number] + project(seen.outputs[number][0].flatten(1).detach())
+    for number, (layer, project, reader) in enumerate(
+        zip(layers, projections, readers, strict=True)
+    ):
+        maps, values, residual = seen.maps[number], seen.values[number], given[layer]
+        after = given[reader]
+        factors = (after - residual) / given_back[project]
+        inputs = torch.eye(seen.outputs[number][0].flatten(1).shape[1], dtype=after.dtype)
+        weights = (project(inputs) - project(torch.zeros_like(inputs))).detach()  # (H·D, d)
 
         def proximity(part: torch.Tensor, whole: torch.Tensor = after) -> torch.Tensor:
             return (whole.abs().sum(-1) - (whole - part).abs().sum(-1)).clamp(min=0)
 
         of_heads = [
-            proximity(maps[head, :, key, None] * (weight @ values[head, key]))
-            for head, weight in enumerate(project.weight.split(values.shape[-1], dim=1))
+            proximity(maps[head, :, key, None] * (values[head, key] @ weight) * factors)
+            for head, weight in enumerate(weights.split(values.shape[-1]))
             for key in range(len(ids))
         ]
         parts = torch.stack(of_heads).unflatten(0, (len(maps), -1)).transpose(1, 2)  # (H, T, T)
-        shares.append(parts / (parts.sum(dim=(0, 2)) + proximity(inputs[number]))[None, :, None])
+        shares.append(parts / (parts.sum(dim=(0, 2)) + proximity(residual))[None, :, None])
     return shares
+
+
+# Of a layer: what its attention ends with, and what reads the residual behind it, by whether norms
+# are behind attention and feed-forward block, with none before them.
+PROJECTIONS = ("self_attn.o_proj", "attn.c_proj", "self_attn.out_proj", "attn.Wo")
+BEFORE = ("pre_feedforward_layernorm", "post_attention_layernorm", "ln_2", "mlp_norm")
+READERS = {False: (*BEFORE, "final_layer_norm"), True: ("mlp", "self_attn_layer_norm")}
+
+
+def _norms_behind(layer: Any) -> bool:
+    """Tell whether a layer is one of OLMo 2 and 3, or of OPT 350M."""
+    return type(layer).__name__.startswith("Olmo") or not getattr(
+        layer, "do_layer_norm_before", True
+    )
+
+
+def _first_of(layer: torch.nn.Module, names: Sequence[str]) -> torch.nn.Module:
+    """Return the first module that a layer has of several names."""
+    modules = dict(layer.named_modules())
+    return next(modules[name] for name in names if name in modules)
 
 
 def ifr(network: PreTrainedModel, ids: list[int], target: int) -> torch.Tensor:

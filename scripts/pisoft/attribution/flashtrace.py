@@ -42,10 +42,14 @@ class FlashTrace(FlowMethod):
 
         shares: list[list[torch.Tensor]] = [[] for _ in batch.samples]
 
+        writes = self.writes(model)
+
         def add_layer(call: LayerCall) -> None:
+            write = writes[call.inputs.layer]
             for index, sample in enumerate(batch.samples):
                 keys, _ = attention_shares(
-                    call, index, len(sample.steps), len(sample.read_ids), self.context.token_budget
+                    *(call, write, index, len(sample.steps), len(sample.read_ids)),
+                    self.context.token_budget,
                 )
                 shares[index].append(keys[:, : len(sample.prompt_ids)])
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from pisoft.attribution.base import AttributionMethod
 
 if TYPE_CHECKING:
+    from pisoft.models.flow import AttentionWrite
     from pisoft.models.model import LanguageModel
 
 
@@ -18,8 +19,12 @@ class FlowMethod(AttributionMethod):
     needs_attention = True
 
     def check(self, model: LanguageModel) -> None:
-        """Raise a BenchmarkError if decoder layers are not built like Llama's."""
-        from pisoft.models.layers import require_closed_form
-
+        """Raise a BenchmarkError if a decoder layer adds its attention output in another form."""
         super().check(model)
-        self.prepared(model, require_closed_form)
+        self.writes(model)
+
+    def writes(self, model: LanguageModel) -> list[AttentionWrite]:
+        """Return how each decoder layer adds its attention output to the residual stream."""
+        from pisoft.models.flow import attention_writes
+
+        return self.prepared(model, attention_writes)

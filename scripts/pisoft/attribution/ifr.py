@@ -50,10 +50,13 @@ class InformationFlowRoutes(FlowMethod):
         lengths = [len(sample.read_ids) for sample in batch.samples]
         routes: list[torch.Tensor] = [torch.eye(length) for length in lengths]
 
+        writes = self.writes(model)
+
         def add_layer(call: LayerCall) -> None:
+            write = writes[call.inputs.layer]
             for index, length in enumerate(lengths):
                 keys, residual = attention_shares(
-                    call, index, length, length, self.context.token_budget
+                    call, write, index, length, length, self.context.token_budget
                 )
                 routes[index] = (keys + residual.diag()) @ routes[index].to(keys)
 

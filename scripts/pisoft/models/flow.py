@@ -5,42 +5,155 @@ Shapes: T tokens, S chosen positions, H query heads, D head width, d hidden widt
 
 from __future__ import annotations
 
+from contextlib import ExitStack
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 
-from pisoft.models.layers import LayerCall
-from pisoft.models.precision import at_least_float32, computing_in_float32
+from pisoft.errors import BenchmarkError
+from pisoft.models.layers import LayerCall, layer_class, visit_layers
+from pisoft.models.model import LanguageModel
+from pisoft.models.precision import at_least_float32, close, computing_in_float32, whole_in_float32
+from pisoft.models.recognition import ModuleCall, NormForm, layer_name, norm_form
+from pisoft.models.trial import trial_ids
 
 FLOOR = 1e-9  # smallest proximity, as a share of the norm of the sum: rows can always be normalised
+TOLERANCE = 1e-4  # of tensors that are the same, relative to the largest value
+
+
+@dataclass(frozen=True)
+class AttentionWrite:
+    """What a decoder layer adds to the residual stream behind attention: scale · norm(W·x + b)."""
+
+    project: torch.nn.Module
+    scale: float
+    norm: torch.nn.Module | None = None
+    form: NormForm | None = None  # of the norm, if there is one
+
+    def added(self, attended: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return what is added (S, d), and what a channel of W·x is multiplied by in it (S, d).
+
+        The statistic of the norm is a constant, as it is with all parts of x together.
+
+        Args:
+            attended: attention output x before the projection, (S, H·D).
+        """
+        projected = self.project(attended)
+        if self.norm is None or self.form is None:
+            return self.scale * projected, torch.full_like(projected, self.scale)
+        output = at_least_float32(self.norm(projected))
+        ones = torch.ones_like(projected)
+        factors = self.form.of_parts(self.norm, ones, projected, output)
+        return self.scale * output, self.scale * factors
+
+
+@torch.no_grad()
+def attention_writes(model: LanguageModel) -> list[AttentionWrite]:
+    """Return how each decoder layer adds its attention output, found on a dozen tokens.
+
+    Raises:
+        BenchmarkError: a layer does it in another form, or layers cannot be run by themselves.
+    """
+    layer_class(model)
+    writes: list[AttentionWrite] = []
+
+    def recognise(call: LayerCall) -> None:
+        write = _recognised(call)
+        if write is None:
+            raise BenchmarkError(
+                f"{layer_name(model, call.inputs.layer)}: what attention gives does not enter the "
+                "residual stream by itself, behind a linear layer and at most an RMSNorm"
+            )
+        writes.append(write)
+
+    with whole_in_float32(model.network, model.blocks):
+        embeddings = model.embed(trial_ids(model))
+        every = torch.arange(embeddings.shape[1], device=model.device)[None]
+        visit_layers(model, embeddings, every, recognise)
+    return writes
+
+
+def _recognised(call: LayerCall) -> AttentionWrite | None:
+    """Return the projection, norm and scale between attention and residual; None: another form.
+
+    The module that runs next must be given the layer's input plus what is added.
+    """
+    entered: list[tuple[torch.nn.Module, Any]] = []
+    outputs: dict[torch.nn.Module, Any] = {}
+
+    def enter(module: torch.nn.Module, given: tuple[Any, ...], named: dict[str, Any]) -> None:
+        entered.append((module, next(iter((*given, *named.values())), None)))
+
+    def leave(module: torch.nn.Module, _: Any, output: Any) -> None:
+        outputs[module] = output
+
+    with ExitStack() as stack:
+        for part in call.layer.modules():
+            stack.callback(part.register_forward_pre_hook(enter, with_kwargs=True).remove)
+            stack.callback(part.register_forward_hook(leave).remove)
+        call.again(lambda _, default: default())
+
+    running = (one for one in entered if isinstance(one[1], torch.Tensor))
+    of_attention = (one for one in running if _equal(one[1], call.attended))
+    project = next((part for part, x in of_attention if _is_affine(part, x)), None)
+    if project is None:
+        return None
+    written, norm, form = at_least_float32(outputs[project]), None, None
+    for part, x in running:
+        if _equal(x, written):
+            if not _equal(outputs[part], written):  # more than dropout
+                if norm is not None:
+                    return None
+                norm, form = part, norm_form(part, ModuleCall((x,), {}, outputs[part]))
+                written = at_least_float32(outputs[part])
+        elif x.shape[-1:] == written.shape[-1:] and x.numel() == written.numel():
+            added = at_least_float32(x).view_as(written) - call.residual
+            scale = float((added * written).sum() / written.square().sum())
+            scale = 1.0 if close(added, written, TOLERANCE) else scale
+            follows = scale and close(added, scale * written, TOLERANCE)
+            linear = norm is None or (form is not None and not form.centred)
+            return AttentionWrite(project, scale, norm, form) if follows and linear else None
+    return None
+
+
+def _is_affine(module: torch.nn.Module, x: torch.Tensor) -> bool:
+    zero, one, two = (module(scale * x) for scale in (0, 1, 2))
+    return close(two - one, one - zero, TOLERANCE)
+
+
+def _equal(first: torch.Tensor, second: torch.Tensor) -> bool:
+    return first.shape == second.shape and close(at_least_float32(first), second, TOLERANCE)
 
 
 def attention_shares(
-    call: LayerCall, sample: int, count: int, length: int, token_budget: int
+    call: LayerCall, write: AttentionWrite, sample: int, count: int, length: int, token_budget: int
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Return which share of the residual stream behind attention each part of it has.
 
     The parts of the sum y behind attention are the residual, and A_hj·W_O^h·v_j for every head h
-    and key j. Values are those that the model uses, a bias of theirs included; a bias of the output
-    projection belongs to no token and is no part. A part z has the proximity
+    and key j, scaled as what the layer adds is: by a factor, or by a norm at its actual statistic.
+    Values are those that the model uses, a bias of theirs included; a bias of the output projection
+    belongs to no token and is no part. A part z has the proximity
     max(ε, ‖y‖₁ − ‖y − z‖₁), ε = 1e-9·‖y‖₁, and its share is that over the sum of all proximities.
     The share of a key is the sum over heads (Ferrando and Voita 2024, Section 2).
 
     Args:
-        call: a layer that :func:`~pisoft.models.layers.layer_output` computes.
+        call: a layer.
+        write: how it adds its attention output.
         count: how many of the sample's chosen positions to look at, from the first on.
         token_budget: vectors of the hidden width that a block of parts may hold.
 
     Returns:
         Shares of the keys (count, length) and of the residual (count,), which sum to one.
     """
-    layer: Any = call.layer
-    project = layer.self_attn.o_proj
     residual = call.residual[sample, :count]  # (S, d)
-    with computing_in_float32(project):
-        after = residual + project(call.attended[sample, :count])
-        weight = _weight(project, call.attended.shape[-1])
+    with computing_in_float32(*filter(None, (write.project, write.norm))):
+        added, factors = write.added(call.attended[sample, :count])
+        weight = _weight(write.project, call.attended)
+    after = residual + added
     sign, size = torch.copysign(torch.ones_like(after), after), after.abs()
+    signed = sign * factors
     floor = FLOOR * size.sum(dim=-1)  # (S,)
 
     positions = call.positions[sample, :count]
@@ -56,7 +169,7 @@ def attention_shares(
     for attention, value, head in zip(maps, values, heads, strict=True):
         written = value @ head  # (T, d)
         for block, end in zip(blocks, ends, strict=True):
-            parts = attention[block, :end, None] * written[:end] * sign[block, None]
+            parts = attention[block, :end, None] * written[:end] * signed[block, None]
             proximities = _proximities(parts, size[block, None])
             of_keys[block, :end] += proximities.maximum(floor[block, None])
     of_keys = of_keys.masked_fill(~row.visible().reshape(of_keys.shape), 0)
@@ -73,9 +186,12 @@ def _proximities(parts: torch.Tensor, size: torch.Tensor) -> torch.Tensor:
     return torch.minimum(parts, 2 * size - parts).sum(dim=-1)
 
 
-def _weight(linear: Any, width: int) -> torch.Tensor:
-    """Return the weights (out, width) of a linear layer, of a quantised one by what it gives."""
-    if linear.weight.is_floating_point():
+def _weight(linear: Any, inputs: torch.Tensor) -> torch.Tensor:
+    """Return the weights (out, width) of a linear layer, of any other module by what it gives.
+
+    `inputs` (…, width) are of the type and on the device that it computes with.
+    """
+    if isinstance(linear, torch.nn.Linear) and linear.weight.is_floating_point():
         return at_least_float32(linear.weight.detach())
-    unit = torch.eye(width, device=linear.weight.device)
+    unit = torch.eye(inputs.shape[-1], dtype=inputs.dtype, device=inputs.device)
     return (linear(unit) - linear(torch.zeros_like(unit[:1]))).T

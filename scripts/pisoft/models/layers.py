@@ -205,7 +205,7 @@ def layer_form(model: LanguageModel) -> LayerForm:
     Raises:
         BenchmarkError: no form does, or the decoder's layers cannot be found.
     """
-    kind = _layer_class(model)
+    kind = layer_class(model)
     problem = ""
     for form in (CLOSED_FORM, LAYER_FORWARD):
         problem = problem_of(partial(_differs_from_zeroing, model, form))
@@ -222,14 +222,14 @@ def require_closed_form(model: LanguageModel) -> None:
 
     It is tried on a dozen tokens.
     """
-    kind = _layer_class(model)
+    kind = layer_class(model)
     if problem := missing_modules(model, TAIL) or problem_of(
         partial(_differs_from_zeroing, model, CLOSED_FORM)
     ):
         raise BenchmarkError(f"its decoder layers ({kind}) are not Llama's: {problem}")
 
 
-def _layer_class(model: LanguageModel) -> str:
+def layer_class(model: LanguageModel) -> str:
     """Return the class of the decoder layers; raise if none of them can be run by itself."""
     if not model.blocks:
         raise BenchmarkError("its decoder has no list of its layers")

@@ -165,6 +165,11 @@ def module_calls(model: LanguageModel) -> dict[torch.nn.Module, list[ModuleCall]
     return calls
 
 
+def norm_form(part: torch.nn.Module, call: ModuleCall) -> NormForm | None:
+    """Return the form of a module that is a norm; None if it is none; raise if it has no form."""
+    return _form(part, call) if _kind(part, [call]) == "norm" else None
+
+
 def _kind(part: torch.nn.Module, calls: list[ModuleCall]) -> str:
     """Tell whether a module is a norm or an activation; nothing if it is something else."""
     if not calls or next(part.children(), None) is not None:

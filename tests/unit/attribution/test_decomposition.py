@@ -4,15 +4,16 @@ from functools import partial
 
 import pytest
 import torch
-from torch.nn import Linear
+from torch.nn import LayerNorm, Linear, RMSNorm, Sequential
 from torch.nn.functional import rms_norm
 
-from helpers.attributions import build
+from helpers.attributions import attribute, build
 from helpers.families import network
-from helpers.random_models import twins
+from helpers.random_models import samples, twins
 from pisoft.errors import BenchmarkError
 from pisoft.models.attention import ATTENTION_NAME
 from pisoft.models.components import ComponentForward
+from pisoft.models.flow import attention_writes
 from pisoft.models.model import LanguageModel
 
 
@@ -31,8 +32,8 @@ def test_components_sum_to_the_hidden_states(family):
 @pytest.mark.parametrize(
     ("method", "family", "message"),
     [
-        ("ifr", "Llama 4", "are not Llama's: layer 0 has no mlp"),
-        ("ifr", "OPT", "layer 0 has no self_attn.o_proj, post_attention_layernorm, mlp"),
+        ("depass", "Llama 4", "are not Llama's: layer 0 has no mlp"),
+        ("depass", "OPT", "layer 0 has no self_attn.o_proj, post_attention_layernorm, mlp"),
         (
             "depass",
             "Phi 3, 4",
@@ -47,14 +48,41 @@ def test_a_refusal_names_the_modules_that_a_layer_lacks(method, family, message)
         build(method).check(model)
 
 
-@pytest.mark.parametrize("method", ["flashtrace", "ifr"])
-def test_layers_of_another_form_are_refused(method):
-    model = twins("llama-gqa")[0]
-    for layer in model.decoder.layers:
-        layer.register_forward_hook(lambda _, given, output: output * 1.5 - given[0] / 4)
-    expected = rf"^method '{method}': model 'llama-gqa': its decoder layers \(LlamaDecoderLayer\)"
+def gate(_, __, named, output):
+    return output[0] * named["hidden_states"], *output[1:]
+
+
+@pytest.mark.parametrize("change", ["gated", "centred", "added beside the feed-forward block"])
+def test_attention_that_enters_the_residual_stream_in_another_form_is_refused(change):
+    if change.startswith("added"):
+        model = LanguageModel(network("Phi 1, 2", ATTENTION_NAME), "llama-gqa")
+    else:
+        model = twins("llama-gqa")[0]
+        attention = model.blocks[0].self_attn
+        if change == "gated":
+            attention.register_forward_hook(gate, with_kwargs=True)
+        else:
+            norm = LayerNorm(32, dtype=torch.float64)
+            attention.o_proj = Sequential(attention.o_proj, norm)
+    expected = (
+        r"^method 'ifr': model 'llama-gqa': decoder layer 0 \(\w+\): what attention gives does"
+    )
     with pytest.raises(BenchmarkError, match=expected):
-        build(method).check(model)
+        build("ifr").check(model)
+
+
+def test_a_norm_behind_the_projection_scales_what_it_gives():
+    model = twins("llama-gqa", layers=1)[0]
+    norm = RMSNorm(32, dtype=torch.float64)
+    torch.nn.init.uniform_(norm.weight)
+    (shares,) = attribute("ifr", model, samples()[:1])
+    attention = model.blocks[0].self_attn
+    attention.o_proj = Sequential(attention.o_proj, norm)
+    (write,) = attention_writes(model)
+    assert (write.project, write.norm, write.scale) == (attention.o_proj[0], norm, 1)
+    (normed,) = attribute("ifr", model, samples()[:1])
+    assert not torch.allclose(shares, normed)
+    assert float(normed[0].sum()) == pytest.approx(1)
 
 
 def test_feed_forward_blocks_that_do_something_else_are_refused():
