@@ -105,12 +105,16 @@ def summarise_cells(
     )
     means = {}
     for cell, steps in cells:
-        curves = _sample_curves(steps, clamp)
+        of_steps = {
+            metric: metric_of(metric, steps.h0, steps.draws[f"{metric}_distances"], clamp)
+            for metric in METRICS
+        }
+        curves = {name: steps.mean(steps.completed(of)) for name, of in of_steps.items()}
         of_samples = _sample_rows(steps, _sample_metrics(steps, curves, clamp))
         of_curves = _curve_rows(steps, curves)
         samples.append(summary_table("soft_samples", [of_samples.assign(**cell.keys)]))
         sample_curves.append(summary_table("soft_sample_curves", [of_curves.assign(**cell.keys)]))
-        means[cell] = _mean_curves(steps, curves, clusters or {})
+        means[cell] = _mean_curves(steps, of_steps, clusters or {})
     curves_table = summary_table("curves", _on_common_grid(means))
     return pa.concat_tables(samples), curves_table, pa.concat_tables(sample_curves)
 
@@ -120,17 +124,8 @@ def metric_of(metric: str, h0: np.ndarray, distances: np.ndarray, clamp: Clamp) 
     return soft_ns(h0, distances, clamp) if metric == "ns" else soft_nc(h0, distances)
 
 
-def _sample_curves(steps: Steps, clamp: Clamp) -> dict[str, np.ndarray]:
-    """Return Soft-NS and Soft-NC of each sample, original and at every π, (S, 1 + P)."""
-    return {
-        metric: steps.mean(steps.completed(metric_of(metric, steps.h0, draws, clamp)))
-        for metric in METRICS
-        for draws in [steps.draws[f"{metric}_distances"]]
-    }
-
-
 def _sample_metrics(steps: Steps, curves: Mapping[str, np.ndarray], clamp: Clamp) -> pd.DataFrame:
-    """Return a row per ok sample and a column per metric."""
+    """Return a row per ok sample and a column per metric, from its curves (S, 1 + P)."""
     noise = _noise(steps, clamp)
     columns = [*SAMPLE_METRICS, *noise]
     if steps.ok.empty:
@@ -209,19 +204,21 @@ def _curve_rows(steps: Steps, curves: Mapping[str, np.ndarray]) -> pd.DataFrame:
 
 
 def _mean_curves(
-    steps: Steps, curves: Mapping[str, np.ndarray], clusters: Mapping[str, str]
-) -> tuple[pd.DataFrame, dict[str, int]]:
-    """Return means over samples with their intervals, by metric and π, and counts."""
-    parts = {
-        f"pi_soft_{metric}": mean_rows(pd.DataFrame(curve[:, 1:], steps.ok, steps.grid), clusters)
-        for metric, curve in curves.items()
-    }
-    counts = {"n": len(steps.ok), "n_failed": len(steps.status) - len(steps.ok)}
-    return pd.concat(parts, names=["metric", "position"]), counts
+    steps: Steps, of_steps: Mapping[str, np.ndarray], clusters: Mapping[str, str]
+) -> tuple[pd.DataFrame, int]:
+    """Return means of curves (G, 1 + P) over the samples measured at each π, and failures.
+
+    Means, with their intervals and numbers of samples, are by metric and π.
+    """
+    parts = {}
+    for metric, values in of_steps.items():
+        measured = pd.DataFrame(steps.where_measured(values)[:, 1:], steps.ok, steps.grid)
+        parts[f"pi_soft_{metric}"] = mean_rows(measured, clusters).assign(n=measured.count())
+    return pd.concat(parts, names=["metric", "position"]), len(steps.status) - len(steps.ok)
 
 
 def _on_common_grid(
-    means: Mapping[Cell, tuple[pd.DataFrame, dict[str, int]]],
+    means: Mapping[Cell, tuple[pd.DataFrame, int]],
 ) -> Iterator[pd.DataFrame]:
     """Yield the `curves` rows of each cell; one without any π has no values at those of the others.
 
@@ -231,10 +228,10 @@ def _on_common_grid(
     grids = {cell: curves.index.unique("position") for cell, (curves, _) in means.items()}
     common = next((grid for grid in grids.values() if grid.size), pd.Index([]))
     every = pd.MultiIndex.from_product([CURVE_METRICS, common], names=["metric", "position"])
-    for cell, (curves, counts) in means.items():
+    for cell, (curves, failed) in means.items():
         if len(grids[cell]) and not grids[cell].equals(common):
             raise BenchmarkError(
                 f"{cell}: evaluated at π = {grids[cell].tolist()}, other cells at "
                 f"{common.tolist()}; delete its soft file and run the workflow again"
             )
-        yield curves.reindex(every).reset_index().assign(**cell.keys, **counts)
+        yield curves.reindex(every).reset_index().assign(**cell.keys, n_failed=failed)

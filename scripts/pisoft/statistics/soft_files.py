@@ -62,6 +62,22 @@ class Steps:
         means = pd.DataFrame(values).groupby(self.sample).mean().to_numpy()
         return means.reshape(-1, *values.shape[1:])
 
+    def where_measured(self, curves: np.ndarray) -> np.ndarray:
+        """Return samples (S, …) of curves (G, …), NaN where none of a sample's steps is measured.
+
+        Their mean m at each π is that of :meth:`completed`: a sample counts by the share of its
+        steps that are measured there, and its value is m + n (mean of v − m over its steps) / W,
+        with n such samples and W the sum of their shares.
+        """
+        if self.measured.all():
+            return self.mean(curves)
+        shares = self.mean(self.measured.astype(float))
+        total = np.where(shares.any(axis=0), shares.sum(axis=0), np.nan)
+        sums = self.mean(np.where(self.measured, curves, 0.0))
+        means = sums.sum(axis=0) / total
+        values = means + (sums - shares * means) * (shares > 0).sum(axis=0) / total
+        return np.where(shares > 0, values, np.nan)
+
     def completed(self, curves: np.ndarray) -> np.ndarray:
         """Complete curves (G, 1 + P) or (G, P), NaN where not measured; their means stay unbiased.
 

@@ -7,6 +7,7 @@ import statistics
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 
 from helpers.soft_files import (
     CELL,
@@ -257,15 +258,34 @@ def test_areas_of_part_of_the_grid_are_on_average_the_area_under_the_mean_curve(
         if row["pi"] and GRID.index(row["pi"]) not in measured_pi(len(GRID), 2, 3, (place, 0)):
             row |= dict.fromkeys(PER_DRAW)
     values, _, curves = summarised(tmp_path, rows)
-    means = []
+    means, counts = [], []
     for pi in GRID:
         measured = [row for row in rows if row["pi"] == pi and row["nc_distances"] is not None]
         weights = [1 / steps[row["sample_id"]] for row in measured]  # a sample counts once
         means.append(np.average([soft_value(row, "nc") for row in measured], weights=weights))
+        counts.append(len({row["sample_id"] for row in measured}))
+    assert [row["n"] for row in curves if row["metric"] == "pi_soft_nc"] == counts
     curve = [row["value"] for row in curves if row["metric"] == "pi_soft_nc"]
     assert curve == pytest.approx(means)
     of_samples = [values[sample, "auc_pi_soft_nc"] for sample in "abcde"]
     assert statistics.fmean(of_samples) == pytest.approx(area(list(zip(GRID, means, strict=True))))
+
+
+def test_points_of_curves_have_the_interval_of_the_samples_measured_there(tmp_path):
+    """Student's t of those samples alone; none of a single one, and no point without any."""
+    measured = {"a": 0.1, "b": 0.1, "c": 0.4, "d": 0.1}
+    rows = soft_rows(dict.fromkeys(measured, 1))
+    for row in rows:
+        if row["pi"] and row["pi"] != measured[row["sample_id"]]:
+            row |= dict.fromkeys(PER_DRAW)
+    values = [soft_value(row, "nc") for row in rows if row["pi"] == 0.1 and row["nc_distances"]]
+    _, _, curves = summarised(tmp_path, rows)
+    first, second, third = (row for row in curves if row["metric"] == "pi_soft_nc")
+    expected = stats.t(2, np.mean(values), stats.sem(values)).interval(0.95)
+    assert (first["low"], first["high"]) == pytest.approx(expected)
+    assert first["value"] == pytest.approx(np.mean(values))
+    assert (second["n"], second["low"], second["high"]) == (1, None, None)
+    assert (third["n"], third["value"], third["low"]) == (0, None, None)
 
 
 def test_means_of_part_of_the_grid_are_unbiased_and_their_intervals_cover(tmp_path):
