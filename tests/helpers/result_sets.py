@@ -85,7 +85,7 @@ CASES = {
         other_settings={
             "methods_of": {"llama": FURTHER[:-1], "mistral": FURTHER},
             **{"baselines": ("random",), "imported": ("given",)},
-            **{"clamp": "none", "equivalence_margin": 0.05},
+            **{"clamp": "none", "equivalence_margin": 0.05, "pi_per_step": 2},
         },
     ),
     "no value": Case(failed=METHODS),

@@ -27,7 +27,10 @@ STYLES = {"pi_soft_ns": LineStyle("black", "", "-"), "pi_soft_nc": LineStyle("#0
     cells="controls",
 )
 def plot(view: View) -> Figure:
-    """Draw the controls' means over π above, and below how often each pair is in order."""
+    """Draw the controls' means over π above, and below how often each pair is in order.
+
+    With `pi_per_step`, single samples are not compared, and there is nothing below.
+    """
     results = view.results("metric_validation", metric=CURVE_METRICS)
     means = results.select(part="mean")
     controls = {name: means.methods[name] for name in means.rows["method"].unique()}
@@ -43,16 +46,18 @@ def plot(view: View) -> Figure:
         label: partial(lines, rows=select(means.rows, metric=metric), labels=controls)
         for metric, label in CURVE_METRICS.items()
     }
-    below = {part: partial(fill_pair, part=part) for part in CONTROL_PAIRS}
-    rows = [[label for label in above for _ in range(2)], [*below]]
+    pairs = [part for part in CONTROL_PAIRS if part in {*results.rows["part"]}]
+    below = {part: partial(fill_pair, part=part) for part in pairs}
+    rows = [row for row in ([label for label in above for _ in range(2)], [*below]) if row]
     message = controls_in_order(results.rows, CONTROL_PAIRS)
     title = heading(view, n_text(results.rows), message=message)
-    figure = draw(title, above | below, 5.4, rows=rows, height_ratios=[1.6, 1])
+    height, ratios = 5.4 if pairs else 3.4, [1.6, 1][: len(rows)]
+    figure = draw(title, above | below, height, rows=rows, height_ratios=ratios)
     over_pi(figure.axes[: len(above)], means.rows["value"])
-    first = figure.axes[len(above)]
-    first.set_ylabel("Share of samples ↑")
-    with theme():
-        first.legend(fontsize="small", loc="best")
+    for panel in figure.axes[len(above) :][:1]:
+        panel.set_ylabel("Share of samples ↑")
+        with theme():
+            panel.legend(fontsize="small", loc="best")
     for panel in figure.axes[len(above) + 1 :]:
         panel.tick_params(labelleft=False)
     return figure

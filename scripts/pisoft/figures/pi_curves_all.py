@@ -43,6 +43,7 @@ def plot(view: View) -> Figure:
     """Draw a panel for each method: its curves, and those of random scores in grey."""
     curves = view.results("curves")
     means = curves.rows.pivot(index=["metric", "method"], columns="position", values="value")
+    means = means.dropna(axis="columns", how="all")  # where no sample is measured
     findings = {}
     if CONTROL in curves.rows.dropna(subset="value")["method"].unique():
         for metric in CURVE_METRICS:

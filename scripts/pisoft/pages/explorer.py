@@ -70,6 +70,7 @@ def explorer_data(files: PathsByKind, settings: ExplorerJob) -> dict[str, Any]:
         "normalisation": settings.normalisation,
         "floor": settings.score_floor,
         "grid": settings.pi_grid,
+        "pi_per_step": settings.pi_per_step,
         "models": [_model(name, files, settings) for name in settings.models],
     }
 
@@ -97,6 +98,8 @@ def explorer_page(
         style_hash=_hash(style),
         script=script,
         script_hash=_hash(script),
+        pi_per_step=data["pi_per_step"],
+        pi_count=len(data["grid"]),
         data=base64.b64encode(gzip.compress(text.encode("utf-8"), mtime=0)).decode("ascii"),
     )
 

@@ -15,7 +15,7 @@ a metric, as a reader picks among the methods.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 import numpy as np
 import pandas as pd
@@ -25,6 +25,7 @@ from pisoft.statistics.estimates import estimate_cells
 from pisoft.statistics.metrics import CONTROL
 from pisoft.statistics.reading import Files, Summary
 from pisoft.statistics.samples import sample_matrix
+from pisoft.statistics.soft import DATASET, rarely_measured
 
 MIDDLE = 0.5
 HALVES = ("lower", "upper", "upper_minus_lower")
@@ -34,14 +35,15 @@ Settings = ResamplingJob
 
 def summaries(files: Files, settings: ResamplingJob) -> dict[str, Summary]:
     """Return one file of advantages; without random scores it is empty."""
-    grid = np.unique(files.rows("curves")["position"])
+    means = files.rows("curves")
+    grid, few = np.unique(means["position"]), rarely_measured(means)
     curves = files.rows("soft_sample_curves")
     weights = {(AT, pi): weight for pi, weight in zip(grid, np.eye(grid.size), strict=True)}
     halves = zip(HALVES, half_weights(grid), strict=False)
     weights |= {(part, ""): weight for part, weight in halves}
     cells = {
-        cell: _differences(rows, weights)
-        for cell, rows in curves.groupby(["protocol", "model", "dataset"], sort=False)
+        cell: _differences(rows, weights, few.get(cell, ()))
+        for cell, rows in curves.groupby(DATASET, sort=False)
         if {CONTROL} < set(rows["method"])
     }
     return {"advantage": estimate_cells(cells, settings, files.clusters(), tested=HALVES)}
@@ -64,11 +66,14 @@ def half_weights(grid: np.ndarray) -> np.ndarray:
 
 
 def _differences(
-    curves: pd.DataFrame, weights: Mapping[tuple[str, float | str], np.ndarray]
+    curves: pd.DataFrame,
+    weights: Mapping[tuple[str, float | str], np.ndarray],
+    few: Collection[float],
 ) -> pd.DataFrame:
     """Return method less random scores, samples by part, π, metric and method.
 
-    `curves` are `soft_sample_curves` of one dataset, `weights` (P,) are by part and π.
+    `curves` are `soft_sample_curves` of one dataset, `weights` (P,) are by part and π. Those at a
+    single π of :func:`rarely_measured`, the `few`, have no values.
     """
     lacking = np.full(next(iter(weights.values())).size, np.nan)
     values = np.stack([lacking if curve is None else curve for curve in curves["values"]])
@@ -78,4 +83,6 @@ def _differences(
         control = scores.xs(CONTROL, axis="columns", level="method")
         methods = scores.drop(columns=CONTROL, level="method")
         parts[key] = methods - control[methods.columns.get_level_values("metric")].to_numpy()
+        if key[1] in few:
+            parts[key][:] = np.nan
     return pd.concat(parts, axis="columns", names=["part", "position"])

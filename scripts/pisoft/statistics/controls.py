@@ -9,6 +9,7 @@ import pandas as pd
 
 from pisoft.statistics.metrics import METRICS
 from pisoft.statistics.reading import Files
+from pisoft.statistics.soft import DATASET, rarely_measured
 
 ORACLE = "oracle"
 KEYS = ["protocol", "model", "dataset", "metric"]
@@ -34,11 +35,16 @@ def sample_values(files: Files) -> Iterator[tuple[Cell, pd.DataFrame]]:
 
 
 def curve_values(files: Files) -> Iterator[tuple[Cell, pd.DataFrame]]:
-    """Yield the same at every π of the `curves`, from `soft_sample_curves`."""
-    grid = np.unique(files.rows("curves")["position"])
+    """Yield the same at every π of the `curves`, from `soft_sample_curves`.
+
+    Those of :func:`rarely_measured` have no values.
+    """
+    means = files.rows("curves")
+    grid, few = np.unique(means["position"]), rarely_measured(means)
     for cell, group in _cells(files.rows("soft_sample_curves")):
         failed = np.full(grid.size, np.nan)
         curves = np.stack([failed if curve is None else curve for curve in group["values"]])
+        curves[:, np.isin(grid, few.get(tuple(str(cell[key]) for key in DATASET), ()))] = np.nan
         for position, values in zip(grid, curves.T, strict=True):
             at_position = group.assign(value=values)
             wide = at_position.pivot(index="sample_id", columns="method", values="value")

@@ -11,7 +11,7 @@ scores s, over its m perturbable tokens in rising order (i = 1 … m), is measur
 A sample's value is the mean over its evaluated steps. Spearman's ρ of density and metric is taken
 within a sample, over the methods with both (at least three), so that its difficulty drops out. The
 mean ρ is tested against 0, with and without random scores among the methods. P-values are corrected
-over all tests of a metric.
+over all tests of a metric. With `pi_per_step`, single samples have no areas to correlate.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from pisoft.statistics.reading import Files, Summary
 from pisoft.statistics.scores import StepScores, read_scores, scores_by_sample
 
 MEASURES = ("mean_score", "gini")
-METRICS = (*AUC_METRICS, "soft_ns", "soft_nc")
+ORIGINAL = ("soft_ns", "soft_nc")
 FEWEST = 3  # methods of a correlation
 ALL, WITHOUT_CONTROL = "all", "without random"  # methods that are correlated
 FAMILY = ["protocol", "metric"]
@@ -46,8 +46,9 @@ def summaries(files: Files, settings: DensityJob) -> dict[str, Summary]:
         method, dataset = path.parts[-2], path.stem
         steps = read_scores(prompts[dataset], [path], settings)
         by_method.setdefault(dataset, {})[method] = densities(steps, method)
+    metrics = [*(AUC_METRICS if settings.pi_per_step is None else ()), *ORIGINAL]
     areas = files.rows("soft_samples", model=model)
-    areas = areas[areas["metric"].isin(METRICS)].set_index(["dataset", "sample_id"])
+    areas = areas[areas["metric"].isin(metrics)].set_index(["dataset", "sample_id"])
     density = {
         (model, dataset): pd.concat(frames, axis="columns", names=["method", "metric"])
         for dataset, frames in by_method.items()

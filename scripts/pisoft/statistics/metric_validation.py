@@ -13,6 +13,9 @@ random scores the anti-oracle. Parts, of the samples that have a value for all o
   of a cluster are resampled together, so that it is a number of samples in such clusters.
 - mean: of one control or of random scores, the `method`.
 
+Shares and τ compare single samples, whose areas are not measured with `pi_per_step`: of the
+calibrated metrics they are left out then.
+
 Shares have Wilson's interval, means that by Student's t, both of 95 %, and of clusters where
 samples are in clusters; that of τ ends at −1 and 1.
 """
@@ -30,7 +33,7 @@ import pandas as pd
 from pisoft.config.jobs.summaries import MetricValidationJob
 from pisoft.seeds import keyed_generator
 from pisoft.statistics.controls import KEYS, ORACLE, curve_values, sample_values
-from pisoft.statistics.metrics import CONTROL
+from pisoft.statistics.metrics import CALIBRATED, CONTROL
 from pisoft.statistics.reading import Files, Summary
 from pisoft.statistics.samples import Samples, mean_rows, share_rows
 
@@ -41,9 +44,16 @@ PAIRS = (
     (NOISY, CONTROL),
     (CONTROL, "anti-oracle"),
 )
-NEEDED = "samples_needed"
+LADDER, NEEDED = "ladder", "samples_needed"
 ENOUGH = 0.95
 RESAMPLES = 1000  # of each number of samples: the standard error at 95 % is 0.7 %
+
+
+def _over(better: str, worse: str) -> str:
+    return f"{better}_over_{worse}"
+
+
+OF_SINGLE_SAMPLES = (LADDER, *(_over(*pair) for pair in PAIRS))
 NUMBERS = ["value", "low", "high", "n_clusters"]
 Settings = MetricValidationJob
 
@@ -54,7 +64,10 @@ def summaries(files: Files, settings: MetricValidationJob) -> dict[str, Summary]
     for cell, values in itertools.chain(sample_values(files), curve_values(files)):
         # "diagnosis" is the name of the random stream: with another one, numbers would change.
         key = (settings.seed, "diagnosis", *(cell[name] for name in (*KEYS, "position")))
-        tables.append(validation(values, settings, key, clusters).assign(**cell))
+        table = validation(values, settings, key, clusters).assign(**cell)
+        if settings.pi_per_step is not None and cell["metric"] in CALIBRATED:
+            table = table[~table["part"].isin(OF_SINGLE_SAMPLES)]
+        tables.append(table)
     return {"metric_validation": tables}
 
 
@@ -81,15 +94,14 @@ def validation(
     for better, worse in PAIRS:
         pair = samples_of(better, worse)
         wins = (np.sign(pair[better] - pair[worse]) + 1) / 2  # ties count one half
-        part = f"{better}_over_{worse}"
-        rows.append(_row(share_rows(wins.to_frame(), clusters), part, n=len(pair)))
+        rows.append(_row(share_rows(wins.to_frame(), clusters), _over(better, worse), n=len(pair)))
     steps = [np.sign(common[a] - common[b]) for a, b in itertools.combinations(settings.ladder, 2)]
     tau = mean_rows((sum(steps) / len(steps)).to_frame(), clusters)
     ends = tau[["low", "high"]].clip(-1, 1)
     in_order, n = _in_order(Samples.of_means(common[CHAIN], clusters), key), len(common)
     needed = min((size for size, share in in_order.items() if share >= ENOUGH), default=np.nan)
     rows += [
-        _row(tau.assign(**ends), "ladder", n=n),
+        _row(tau.assign(**ends), LADDER, n=n),
         {"part": "means_in_order", "value": in_order.get(n, np.nan), "n": n},
         {"part": NEEDED, "value": needed, "n": n},
     ]

@@ -31,6 +31,7 @@ from pisoft.config.jobs.summaries import SummariseJob
 from pisoft.errors import BenchmarkError
 from pisoft.faithfulness.curves import area_variance, auc, auc_full
 from pisoft.faithfulness.metrics import soft_nc, soft_ns
+from pisoft.statistics.estimates import FEWEST_FOR_INTERVAL
 from pisoft.statistics.metrics import CURVE_METRICS
 from pisoft.statistics.reading import Files, Summary
 from pisoft.statistics.results import summary_table
@@ -39,6 +40,7 @@ from pisoft.statistics.soft_files import Steps, read_soft
 from pisoft.store.schemas import FILES
 
 METRICS = ("ns", "nc")
+DATASET = ["protocol", "model", "dataset"]  # keys of a dataset's cells
 SAMPLE_METRICS = (
     "auc_pi_soft_ns",
     "auc_pi_soft_nc",
@@ -117,6 +119,18 @@ def summarise_cells(
         means[cell] = _mean_curves(steps, of_steps, clusters or {})
     curves_table = summary_table("curves", _on_common_grid(means))
     return pa.concat_tables(samples), curves_table, pa.concat_tables(sample_curves)
+
+
+def rarely_measured(curves: pd.DataFrame) -> dict[tuple[str, ...], np.ndarray]:
+    """Return by protocol, model and dataset the π at which too few samples are measured.
+
+    They are completed there (:meth:`Steps.completed`) without any deviation from their mean, so
+    that its error is unknown. `curves` are rows of that kind.
+    """
+    counts = curves.groupby([*DATASET, "position"])["n"].max()
+    most = counts.groupby(DATASET).transform("max")
+    few = counts.index[(counts < FEWEST_FOR_INTERVAL) & (counts < most)].to_frame(index=False)
+    return {cell: rows.to_numpy() for cell, rows in few.groupby(DATASET)["position"]}
 
 
 def metric_of(metric: str, h0: np.ndarray, distances: np.ndarray, clamp: Clamp) -> np.ndarray:

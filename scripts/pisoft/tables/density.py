@@ -43,7 +43,8 @@ def table(view: View) -> Table:
     ]
     missing = "" if CONTROL in density.methods else "Random scores are not among the methods."
     meaning = [notes.text("interval"), notes.of_table("density")]
-    below = [*meaning, missing, notes.samples(results)]
+    correlated = notes.single_samples(view.settings, "Spearman's ρ with the AUCs")
+    below = [*meaning, missing, correlated, notes.samples(results)]
     return grid_table(view, results, grid, made, below, "Method or dataset")
 
 

@@ -36,7 +36,9 @@ def table(view: View) -> Table:
     ]
     made = grid.blocks(whole, grid.each("dataset", whole.datasets), lines, columns, sparse=True)
     verdicts = _verdicts(whole, lines)
-    below = [*verdicts, notes.of_table("metric_validation"), notes.samples(whole)]
+    shares = "Shares of samples and the noise order by the π-Soft metrics"
+    by_sample = notes.single_samples(view.settings, shares)
+    below = [*verdicts, notes.of_table("metric_validation"), by_sample, notes.samples(whole)]
     return grid.grid_table(view, results, columns, made, below, corner="Metric")
 
 

@@ -12,6 +12,7 @@ import pandas as pd
 
 from pisoft.config.base import Clamp
 from pisoft.config.evaluation import CLAMPS
+from pisoft.config.jobs.displays import DisplayJob
 from pisoft.config.studies import SELECTED_METHODS
 from pisoft.statistics.layer_study import DEVELOPMENT, REST, SMALLEST_PART
 from pisoft.statistics.metrics import AVERAGE, LEVEL, METRICS, SHARES
@@ -92,6 +93,13 @@ def clamp(where: Clamp) -> str:
         "(small H₀) can then dominate a mean: see the other statistics."
     )
     return f"Soft-NS is {CLAMPS[where]}." + (unbounded if where == "none" else "")
+
+
+def single_samples(settings: DisplayJob, numbers: str) -> str:
+    """Say which numbers of single samples' areas there are not, where these are not measured."""
+    if settings.pi_per_step is None:
+        return ""
+    return text("single_samples", numbers=numbers, measured=settings.pi_per_step)
 
 
 # Samples ----------------------------------------------------------------------------------------

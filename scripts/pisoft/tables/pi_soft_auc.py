@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from pisoft.statistics.estimates import FEWEST_FOR_INTERVAL
 from pisoft.statistics.metrics import AUC_METRICS, AVERAGE
 from pisoft.statistics.soft import NOISE_METRICS
 from pisoft.tables import notes
@@ -34,8 +35,20 @@ def table(view: View) -> Table:
     grid = np.unique(view.results("curves").rows["position"])
     ends = {"first": grid[0], "last": grid[-1], "count": len(grid), "span": np.ptp(grid)}
     areas = notes.of_table("pi_soft_auc", **ends)
-    ranked = ranking(view, (*AUC_METRICS, *ROBUST_METRICS), "identity", [areas])
+    sparse = [notes.single_samples(view.settings, "Medians"), _too_few(view)]
+    ranked = ranking(view, (*AUC_METRICS, *ROBUST_METRICS), "identity", [areas, *sparse])
     return replace(ranked, notes=(*ranked.notes, *_noise(view)))
+
+
+def _too_few(view: View) -> str:
+    """Say where areas rest on points of a curve without an interval; nothing if all have one."""
+    curves = view.results("curves")
+    measured = curves.rows.groupby(["dataset", "method"])["n"].agg(["min", "max"])
+    few = measured[(measured["min"] < FEWEST_FOR_INTERVAL) & (measured["max"] > measured["min"])]
+    labels = [
+        label for name, label in curves.datasets.items() if name in few.index.unique("dataset")
+    ]
+    return notes.text("too_few", datasets=", ".join(labels)) if labels else ""
 
 
 def _noise(view: View) -> tuple[str, ...]:

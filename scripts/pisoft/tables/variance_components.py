@@ -38,4 +38,6 @@ def table(view: View) -> Table:
         for dataset, label in results.datasets.items()
     }
     made = blocks(results, titles, each("method", results.methods), grid, grid[0])
-    return grid_table(view, results, grid, made, [notes.of_table("variance_components")])
+    shares = notes.single_samples(view.settings, "Shares between samples and of draws")
+    below = [notes.of_table("variance_components"), shares]
+    return grid_table(view, results, grid, made, below)

@@ -86,7 +86,9 @@ REACHED = {  # by each key of a run file with another value: the jobs whose sett
     "evaluation.step_interval": (10, f"{ALL_SCORES} inspect"),
     "evaluation.score_floor": (0.01, "evaluate datamodel display published explorer"),
     "evaluation.pi_grid": ([0.2, 0.5, 0.8], "evaluate inspect datamodel published explorer"),
-    "evaluation.pi_per_step": (1, "evaluate datamodel uncertainty published explorer"),
+    "evaluation.pi_per_step": (
+        1, "evaluate datamodel uncertainty metric_validation density display published explorer",
+    ),
     "evaluation.sampler": ("iid", "evaluate datamodel published"),
     "evaluation.draws": (3, "evaluate datamodel published"),
     "evaluation.mask": ("element", "evaluate datamodel published"),

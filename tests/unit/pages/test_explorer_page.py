@@ -355,6 +355,21 @@ def test_nothing_is_wider_than_a_phone(opened, sample):
     assert page.evaluate("document.documentElement.scrollWidth") <= 360
 
 
+def test_a_run_that_measures_some_pi_only_says_why_no_sample_has_a_curve(run, browser, tmp_path):
+    data = explorer_data(run.files, settings(pi_per_step=1))
+    path = tmp_path / "sparse.html"
+    path.write_text(explorer_page(data), "utf-8")
+    page = browser.new_page()
+    page.goto(path.as_uri())
+    page.locator(".card").first.wait_for()
+    notice = page.locator("header .notice").inner_text()
+    assert notice.startswith("Single samples have no curve and no AUC here")
+    assert f"measured at 1 of the {len(settings().pi_grid)} retaining probabilities" in notice
+    assert page.locator("svg.curves").count() == 0
+    assert page.locator(".measured", has_text="AUC").count() == 0
+    assert page.locator("#order").is_hidden()
+
+
 def test_lines_read_from_the_right_where_their_text_does(opened):
     page = opened("sample=hebrew&tokens=all")
     tokens = page.locator(".card").first.locator(".tokens > span")

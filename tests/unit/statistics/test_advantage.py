@@ -9,6 +9,7 @@ import pytest
 from helpers import script_runs
 from helpers.soft_files import (
     GRID,
+    PER_DRAW,
     STATISTICS,
     mean_curve,
     soft_rows,
@@ -61,6 +62,21 @@ def test_every_number_of_a_cell_is_that_of_the_written_draws(tmp_path):
     assert (results["low"] < results["value"]).all()
     assert (results["value"] < results["high"]).all()
     assert (select(results, dataset="sst2")["n"] == 3).all()
+
+
+def test_a_point_that_one_sample_is_measured_at_has_no_difference(tmp_path):
+    """Its error is unknown; the halves keep it."""
+    places, cells = {"a": 0.1, "b": 0.1, "c": 0.4, "d": 0.9, "e": 0.9}, []
+    for seed, method in enumerate(("random", "mine")):
+        rows = soft_rows(dict.fromkeys(places, 1), seed)
+        for row in rows:
+            if row["pi"] and row["pi"] != places[row["sample_id"]]:
+                row |= dict.fromkeys(PER_DRAW)
+        cells.append((method, "sst2", rows))
+    results = advantage(tmp_path, *cells)
+    points = select(results, part="at", dataset="sst2", metric="pi_soft_nc").set_index("position")
+    assert points["value"].notna().to_dict() == {0.1: True, 0.4: False, 0.9: True}
+    assert select(results, part="lower")["low"].notna().all()
 
 
 def test_a_sample_that_failed_for_random_scores_or_the_method_has_no_difference(tmp_path):

@@ -22,17 +22,17 @@ RAW = {(m, s): GENERATOR.random(9) ** (1 + 2 * n) for n, m in enumerate(METHODS)
 SETTINGS = {"scope": "content", "normalisation": "minmax", "seed": 1, "resamples": 200}
 
 
-def summarised(folder, methods=METHODS, missing=(), unexplained=()):
+def summarised(folder, methods=METHODS, missing=(), unexplained=(), **changed):
     """Return the rows of both summaries."""
     raw = {m: {s: [None if (m, s) in unexplained else RAW[m, s]] for s in SAMPLES} for m in methods}
     samples = folder / "soft_samples.parquet"
     areas = {m: [None if (m, s) in missing else AREAS[m, s] for s in SAMPLES] for m in methods}
-    metrics = ("auc_pi_soft_ns", "auc_pi_soft_nc", "identity")
+    metrics = ("auc_pi_soft_ns", "auc_pi_soft_nc", "soft_ns", "identity")
     rows = [row for name in metrics for row in sample_rows(areas, name, protocol="dynamic")]
     write_rows(samples, "soft_samples", rows, {})
     made = {kind: folder / f"{kind}.parquet" for kind in ("density", "density_correlations")}
     files = explained_rows.write_scores(folder, raw, 9) | {"soft_samples": samples}
-    script_runs.summarise("density", SETTINGS, files, made)
+    script_runs.summarise("density", SETTINGS | changed, files, made)
     return [pd.DataFrame(read_rows(path, kind)) for kind, path in made.items()]
 
 
@@ -100,3 +100,8 @@ def test_without_random_scores_only_correlations_without_them(tmp_path):
     density, correlations = summarised(tmp_path, METHODS[1:])
     assert set(correlations["part"]) == {"without random"}
     assert "random" not in set(density["method"])
+
+
+def test_areas_of_single_samples_that_are_measured_at_some_pi_are_not_correlated(tmp_path):
+    _, correlations = summarised(tmp_path, pi_per_step=2)
+    assert set(correlations["metric"]) == {"soft_ns"}

@@ -11,7 +11,7 @@ from helpers.result_rows import sample_rows
 from helpers.soft_files import GRID, soft_rows, soft_summaries
 from pisoft.config.jobs.summaries import MetricValidationJob
 from pisoft.statistics.controls import curve_values, sample_values
-from pisoft.statistics.metric_validation import PAIRS, RESAMPLES, validation
+from pisoft.statistics.metric_validation import PAIRS, RESAMPLES, summaries, validation
 from pisoft.statistics.reading import Files
 from pisoft.store.parquet import write_rows
 
@@ -67,6 +67,19 @@ def test_means_in_order_and_samples_needed():
     assert needed > 1
     assert share(needed) > 0.95 - error
     assert share(needed - 1) < 0.95 + error
+
+
+def test_single_samples_are_not_compared_by_areas_that_are_measured_at_some_pi(tmp_path):
+    rows = {name: soft_rows(dict.fromkeys("abcd", 1), seed) for seed, name in enumerate(NAMES)}
+    files = Files({kind: [path] for kind, path in soft_summaries(tmp_path, rows).items()})
+    whole, sparse = (
+        pd.concat(summaries(files, SETTINGS.model_copy(update=changed))["metric_validation"])
+        for changed in ({}, {"pi_per_step": 2})
+    )
+    single = whole["part"].str.contains("_over_|ladder")
+    assert single.any()
+    original = whole["metric"].isin(["soft_ns", "soft_nc"])
+    pd.testing.assert_frame_equal(sparse, whole[~single | original])
 
 
 def test_samples_of_a_cluster_count_as_one():

@@ -92,6 +92,7 @@ class DisplayJob(ScoreSettings, LabelSettings, of="run_file.evaluation"):
     types: NumberTypes
     clamp: Clamp  # where Soft-NS is clamped at 0
     score_floor: float  # scores are clipped to [floor, 1 - floor] to calibrate
+    pi_per_step: int | None = None  # retaining probabilities at which each step is measured
     equivalence_margin: EquivalenceMargin
     # Of the tokens that have scores; None: no figures of single texts.
     top_share: Annotated[float | None, At("run_file.qualitative.top_share")]

@@ -12,6 +12,10 @@ from pisoft.config.resolved import Config
 from pisoft.config.settings import At, JobSettings
 from pisoft.config.studies import RANDOM, Permuted
 
+# At how many retaining probabilities each step is measured; None: at all. With some, single samples
+# have no areas, of which means alone are estimated.
+PiPerStep = Annotated[int | None, At("run_file.evaluation.pi_per_step")]
+
 
 class RunJob(JobSettings, of="run_file"):
     """Settings of jobs that summarise all results of a run as they are."""
@@ -74,6 +78,7 @@ class MetricValidationJob(JobSettings, of="run_file.metric_validation"):
     ladder: tuple[str, ...]  # controls from no noise to the most
     middle: str  # the one of them that stands for noisy scores
     seed: Seed
+    pi_per_step: PiPerStep = None
 
 
 class ResamplingJob(JobSettings):
@@ -97,8 +102,10 @@ class SensitivityJob(ResamplingJob, SummariseJob):
 class DensityJob(ScoreSettings, ResamplingJob, of="run_file.evaluation"):
     """Settings of `summarise_density`."""
 
+    pi_per_step: PiPerStep = None
 
-class SanityChecksJob(DensityJob):
+
+class SanityChecksJob(ScoreSettings, ResamplingJob, of="run_file.evaluation"):
     """Settings of `check_sanity`."""
 
     # By model and variant, how many of its layers are reinitialised; None: it was trained on
@@ -111,8 +118,7 @@ class UncertaintyJob(ResamplingJob):
 
     datasets: Annotated[tuple[str, ...], At(lambda config: list(config.datasets))]
     equivalence_margin: EquivalenceMargin
-    # With some, samples have no AUC of their own of which a median could be taken.
-    pi_per_step: Annotated[int | None, At("run_file.evaluation.pi_per_step")] = None
+    pi_per_step: PiPerStep = None
 
 
 def _permuted(config: Config) -> dict[str, str]:
