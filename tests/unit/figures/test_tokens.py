@@ -57,9 +57,6 @@ def heights(figure):
     return {text.get_text(): text.get_position()[1] for text in figure.axes[0].texts}
 
 
-# Choice -------------------------------------------------------------------------------------------
-
-
 def test_the_first_correct_sample_of_each_predicted_label_is_chosen():
     rows = [
         explained_rows.answer("a", status="prompt_too_long"),
@@ -135,9 +132,6 @@ def test_the_heading_names_each_token_that_a_method_explains(tmp_path, targets, 
     assert f"explained token 1: {tokens} · " in heading
 
 
-# Sentences ----------------------------------------------------------------------------------------
-
-
 def test_the_key_sentence_has_the_evidence_if_there_is_any():
     top = {"random": [0, 1, 2], "mine": [0, 9]}
     sentence = key_sentence(example(top=top, evidence=[7]))
@@ -154,9 +148,6 @@ def test_without_evidence_the_key_sentence_is_the_densest_of_those_long_enough()
     short = example(("Ha", "!", " Oh", "!"), {"random": [2, 3]})
     assert key_sentence(short).texts == (" Oh", "!"), "where all are short"
     assert key_sentence(example(texts, {})).texts == texts[:5], "of equal ones the first"
-
-
-# Figure -------------------------------------------------------------------------------------------
 
 
 def test_bars_are_as_wide_as_the_words_that_matplotlib_draws():

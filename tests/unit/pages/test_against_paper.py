@@ -87,9 +87,6 @@ def outcome(cells, dataset, method="deeplift", column=NS):
     return cell["outcome"]
 
 
-# Numbers --------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("shift", [0.0, 0.009, 0.0104, -0.0104, 0.011, -0.011])
 def test_inside_is_what_a_plain_loop_says(published, shift):
     statistics, timings = statistics_rows(published, shift)
@@ -136,9 +133,6 @@ def test_another_model_of_the_same_name_is_not_compared(published):
     assert cells.loc[cells["model"] == LLAMA, ["value", "n", "difference"]].isna().all(axis=None)
 
 
-# What is the published model ------------------------------------------------------------------
-
-
 def slice_of(name, **changes):
     raw = read_yaml(ROOT / "config" / f"{name}.yaml") | changes
     return PublishedJob.of(load_config(raw, ROOT / "config/catalogue", "test", load_method))
@@ -177,9 +171,6 @@ def test_trained_local_and_run_file_entries_are_others(tmp_path):
     others = {"fine-tuned": "an entry of the run file", "mirror": "weights in a local folder"}
     assert made.other_models == others
     assert made.other_datasets == {"part": "records in a local file"}
-
-
-# The page -------------------------------------------------------------------------------------
 
 
 SHOWN = {
@@ -237,9 +228,6 @@ def with_other_options(settings):
     return settings.model_copy(update=changes)
 
 
-# Files ----------------------------------------------------------------------------------------
-
-
 def script_output(folder, published):
     """Return the files that the script writes of a run that measured the published numbers."""
     folder.mkdir()
@@ -284,9 +272,6 @@ def test_markup_in_a_text_stays_text(tmp_path):
     assert "& 50%" not in tex
 
 
-# Grad-ELLM's variants -------------------------------------------------------------------------
-
-
 def test_the_depth_selected_on_what_is_reported_has_no_interval(published):
     """On every sample the deeper one is better by .1."""
     rows = [
@@ -309,9 +294,6 @@ def test_the_depth_selected_on_what_is_reported_has_no_interval(published):
     assert outcome(cells, "imdb", "grad_ellm_leaky") == "no interval"
     some = outcomes.leaky_statistics(study[study["dataset"].isin(["imdb", "sst2"])])
     assert set(some["dataset"]) == {"imdb", "sst2"}, "no average over some of the paper's datasets"
-
-
-# Settings that decide a number ----------------------------------------------------------------
 
 
 SOFT = ("auc_pi_soft_ns", "auc_pi_soft_nc", "soft_ns", "soft_nc")

@@ -194,9 +194,6 @@ def test_equal_methods_are_all_best_and_untested_ones_are_not_tied():
     assert list(order.groups.values()) == [[], ["c"], ["d"], ["e"]]
 
 
-# The answer, and what supports it ---------------------------------------------------------------
-
-
 def order_of(p_values: dict[str, float], ranks: list[float]) -> Order:
     """Return an order of methods whose values fall by 0.1 with each rank; 0.04 is detectable."""
     rows = {"rank": ranks, "p_adjusted": list(p_values.values()), "detectable": 0.04}

@@ -66,9 +66,6 @@ def drawn_samples(n, resamples, dataset="d", seed=1):
     return keyed_generator(seed, "bootstrap", dataset).integers(n, size=(resamples, n))
 
 
-# Bootstrap --------------------------------------------------------------------------------------
-
-
 def test_intervals_of_medians_are_percentiles_widened_to_students_t():
     values = np.random.default_rng(1).gamma(2, size=13)
     row = row_of(replace(means({"x": values}), medians=[True]), 1200)
@@ -184,9 +181,6 @@ def test_a_matrix_is_in_order_of_appearance_and_has_nan_without_a_row(type_of_te
     assert matrix.to_numpy().tolist() == [[1, 3], [2, pytest.approx(NAN, nan_ok=True)]]
 
 
-# Ranks ------------------------------------------------------------------------------------------
-
-
 @given(st.lists(st.integers(0, 4), min_size=1, max_size=7), st.sampled_from(["highest", "lowest"]))
 @settings(deadline=None)
 def test_ranks_count_the_better_and_half_of_those_equal_but_for_rounding(numbers, best):
@@ -199,9 +193,6 @@ def test_ranks_count_the_better_and_half_of_those_equal_but_for_rounding(numbers
     assert ranks(np.array(numbers) / 3 + noise, best).tolist() == expected
     assert ranks(np.array([numbers, numbers], dtype=float), best).tolist() == [expected] * 2
     assert np.isnan(ranks(np.array([*numbers, NAN], dtype=float), best)).sum() == 1
-
-
-# Tests ------------------------------------------------------------------------------------------
 
 
 def test_an_average_weighs_datasets_equally_and_is_tested_with_the_samples_of_all():
@@ -263,9 +254,6 @@ def test_an_average_is_equivalent_by_the_error_of_all_its_datasets():
     assert rows.loc[AVERAGE, "p_equivalence"] == pytest.approx(t.sf(distance, 7))
     other = (0.3 - 0.1) / (values["b"].std(ddof=1) / 2)
     assert rows.loc["b", "p_equivalence"] == pytest.approx(t.sf(other, 3))
-
-
-# Threads ----------------------------------------------------------------------------------------
 
 
 def numbers_of_ties(threads):

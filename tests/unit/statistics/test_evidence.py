@@ -131,9 +131,6 @@ def test_a_sample_without_scores_or_without_evidence_is_a_row_that_says_so(tmp_p
         assert values[name, metric] == (None, status)
 
 
-# Answers that are shown to depend on their evidence --------------------------------------------
-
-
 RED, BOTH = {"red": 1}, {"red": 0, "blue": 4}  # where each answer's statement stands
 ANSWERS = {  # statements, answer, answers without each of these, evidence or why it has none
     "shown": (RED, "red", ["blue"], 1),

@@ -84,9 +84,6 @@ def test_samples_that_agree_have_an_interval_without_width_and_certain_equivalen
     assert [equivalence(np.full(5, 0.5), margin) for margin in (0.6, 0.4)] == [0, 1]
 
 
-# Shares -----------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("hits", [0, 3, 11, 20])
 def test_shares_of_0_and_1_have_wilsons_interval(hits):
     of_shares = hits / 20, np.sqrt(hits * (20 - hits) / 20**3), norm.ppf(0.975), 20

@@ -61,9 +61,6 @@ def numbers_of(rows, metric=NS, weights="loosened"):
     }
 
 
-# Split -----------------------------------------------------------------------------------------
-
-
 def test_a_sample_s_part_depends_on_seed_dataset_and_sample():
     first, again, seed, dataset = (
         [part_of(*key, f"s{k}", 0.25) for k in range(4000)]
@@ -83,9 +80,6 @@ def test_samples_of_a_cluster_lie_in_one_part():
     parts = study_samples(job, samples, {f"s{k}": f"c{k // 2}" for k in range(40)})["part"]
     assert parts[::2].tolist() == parts[1::2].tolist()
     assert parts.nunique() == 2
-
-
-# Selection -------------------------------------------------------------------------------------
 
 
 def test_metrics_and_protocols_that_disagree_have_one_depth():
@@ -144,9 +138,6 @@ def test_too_small_a_part_has_no_value(part, kept):
     assert all(pd.isna(numbers[name]["position"]) for name in ("selected", "leaky"))
 
 
-# Against a plain computation -------------------------------------------------------------------
-
-
 FAILED = ["development-7", "rest-0"]
 
 
@@ -195,9 +186,6 @@ def test_every_number_equals_a_plain_computation(metric, weights):
         result = [mean, error, mean - width, mean + width, depth, len(part), len(failed)]
         assert [numbers[name][c] for c in columns] == pytest.approx(result, nan_ok=True)
         assert numbers[name]["text"] == ("2 nonfinite_attribution" if lost else "")
-
-
-# From soft files -------------------------------------------------------------------------------
 
 
 HUB = HubModel(kind="hub", repository="o/large")

@@ -23,9 +23,6 @@ def bootstrapped(values, families, resamples=400, seed=1):
     return bootstrap_tests(parts, {"d": deviations}, np.asarray(families), settings)
 
 
-# Bootstrap --------------------------------------------------------------------------------------
-
-
 def looped(values, resamples, seed):
     """Step-down p-values of a single family, one resample and one hypothesis at a time."""
     n, count = values.shape
@@ -96,9 +93,6 @@ def test_no_p_value_is_below_that_of_equal_signs():
     assert (bootstrapped(np.ones((40, 300)), np.zeros(300))["p_adjusted"] == 1 / 401).all()
 
 
-# Sign flips -------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("seed", range(3))
 def test_few_samples_are_tested_by_every_sign_flip_within_their_family(seed):
     generator = np.random.default_rng(seed)
@@ -129,9 +123,6 @@ def test_drawn_flips_come_near_all_of_them_and_are_never_0():
     assert drawn[FLIPPED].to_numpy() == pytest.approx(exact[FLIPPED].to_numpy(), abs=0.015)
     clear = sign_flip_tests(np.ones((40, 300)), np.zeros(300), 999, (1, "flips"))
     assert (clear == 1 / 1000).all(axis=None), "whatever the number of tests"
-
-
-# Both -------------------------------------------------------------------------------------------
 
 
 def test_a_p_value_depends_on_its_family_alone():

@@ -35,8 +35,6 @@ def test_cells_keep_their_order_and_lower_is_turned_into_higher():
     assert values.iloc[1].tolist() == [-0.5, -0.75]
 
 
-# Each dataset left out
-
 VALUES = pd.DataFrame(
     {"random": [0.1, 0.2, 0.3], "attention": [0.4, 0.5, 0.1], "mine": [0.2, 0.2, 2.4]},
     index=["sst2", "imdb", "boolq"],

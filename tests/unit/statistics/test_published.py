@@ -46,9 +46,6 @@ def printed_cells():
         return {tuple(line[1:-1]): line[-1] for line in list(csv.reader(file))[1:]}
 
 
-# The file -------------------------------------------------------------------------------------
-
-
 def test_every_number_of_every_table_is_there(published):
     sizes = published.groupby(["table", "protocol"], sort=False).size().to_dict()
     soft = 2 * 6 * 9  # two metrics, five datasets and their average, nine methods
@@ -91,9 +88,6 @@ def test_trailing_zeros_are_kept_and_tell_the_decimals(published):
     assert cells.loc[best, ["value", "decimals"]].tolist() == [0.42, 4]
 
 
-# What a file may not say ----------------------------------------------------------------------
-
-
 FIRST = ",".join(HEADER)
 
 
@@ -129,9 +123,6 @@ def test_another_file_and_a_wrong_line_are_named_with_what_is_allowed(tmp_path, 
     assert problem in str(error.value)
 
 
-# Averages -------------------------------------------------------------------------------------
-
-
 def test_averages_that_are_not_the_rounded_mean_of_their_cells_are_listed(published):
     cells, expected = printed_cells(), {}
     for key, printed in cells.items():
@@ -149,9 +140,6 @@ def test_averages_that_are_not_the_rounded_mean_of_their_cells_are_listed(publis
     assert [key for key, explained in expected.items() if not explained] == [
         ("fixed", "llama-3.1-8b-instruct", "auc_pi_soft_ns", "grad_ellm")
     ]
-
-
-# Each dataset left out ------------------------------------------------------------------------
 
 
 def rows_of(robustness, protocol, model, metric, left_out, part="without"):
