@@ -52,9 +52,3 @@ def test_a_method_that_failed_on_all_samples_has_no_distribution(tmp_path):
     assert (scores.n, scores.n_failed) == (0, 3)
     assert np.isnan(scores.mean)
     assert not scores.shares.any()
-
-
-def test_equal_scores_are_one_half(tmp_path):
-    scores = read(tmp_path, {"a": [np.full(7, 3.0)]})
-    assert scores.mean == 0.5
-    assert scores.shares[20] == 1

@@ -110,16 +110,6 @@ def test_a_sample_is_the_mean_over_its_steps_with_scores(tmp_path):
         assert values["a", metric] == (pytest.approx(value), "ok")
 
 
-def test_one_heatmap_per_sample_is_the_mean_of_its_steps(tmp_path):
-    raw = {0: [4.0, 0.0, 1.0], 5: [0.0, 0.0, 5.0]}
-    asked = [explained_rows.prompt("a", ["t"] * 3, evidence=[2])]
-    rows = [explained_rows.attribution("a", scores, step) for step, scores in raw.items()]
-    assert summarised(tmp_path, asked, rows)["a", "top_1_in_evidence"] == (0.5, "ok")
-    values = summarised(tmp_path, asked, rows, step_scores="aggregated")
-    assert values["a", "top_1_in_evidence"] == (1.0, "ok")
-    assert values["a", "mass_on_evidence"] == (pytest.approx(1 / (1 + 2 / 3)), "ok")
-
-
 def test_a_sample_without_scores_or_without_evidence_is_a_row_that_says_so(tmp_path):
     evidence = {"failed": [0], "unmarked": None, "nowhere": []}
     asked = [explained_rows.prompt(name, ["t"] * 3, marked) for name, marked in evidence.items()]

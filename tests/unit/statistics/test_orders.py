@@ -63,13 +63,6 @@ def test_values_and_ranks_are_those_of_a_plain_loop_with_all_datasets_first(best
     assert list(rows[columns].itertuples(index=False)) == expected
 
 
-def test_ties_share_the_mean_rank_whatever_the_order_of_summation():
-    tied = pd.DataFrame({"a": [0.1, 0.2, 0.3], "b": [0.3, 0.2, 0.1], "c": [0.1, 0.1, 0.1]})
-    assert tied["a"].mean() != tied["b"].mean()  # in the last bit
-    assert leave_one_out(tied, "highest")["rank"][:3].tolist() == [1.5, 1.5, 3]
-    assert leave_one_out(tied, "lowest")["rank"][:3].tolist() == [2.5, 2.5, 1]
-
-
 def test_a_method_has_a_value_only_where_it_has_all_datasets_that_remain():
     values = VALUES.copy()
     values.loc["boolq", "mine"] = np.nan

@@ -118,13 +118,6 @@ def test_only_common_samples_are_compared():
     assert results.statistics["p_value"].isna().all()
 
 
-def test_a_pair_that_lacks_a_dataset_has_no_test_of_the_average():
-    rows = samples_of({"a": [1.0, 2.0], "b": [2.0, 4.0]}) + samples_of({"a": [1.0, 2.0]}, "imdb")
-    results = estimated(rows)
-    assert select(results.comparisons, dataset="average").empty
-    assert by_method(results, dataset="average")["value"].to_dict() == {"a": 1.5, "b": NAN}
-
-
 def test_ratios_of_means_are_compared_by_their_denominator():
     top = {"a": [0.1, 0.4, None, 0.3], "b": [0.2, 0.5, 0.1, 0.1]}
     bottom = {method: [0.2, 0.9, 0.7, 0.5] for method in top}

@@ -3,8 +3,7 @@
 import numpy as np
 
 from helpers.soft_tables import MEANS, METHODS, auc_of, sample_rows, table_of
-from pisoft.formatting import NOTHING
-from pisoft.tables import original_soft, pi_soft_auc, variance_components
+from pisoft.tables import original_soft, pi_soft_auc
 
 
 def test_failed_samples_are_counted_and_explained():
@@ -29,22 +28,6 @@ def test_notes_say_that_soft_ns_is_clamped_after_averaging():
     for display in (pi_soft_auc, original_soft):
         notes = table_of(display, sample_rows(MEANS), clamp="mean").notes
         assert "after averaging" in " ".join(notes)
-
-
-def test_variance_table_shows_what_the_draws_and_rounding_make_of_the_variance():
-    def first_line(rows):
-        return [e.text for e in table_of(variance_components, rows).blocks[0].rows[0].entries]
-
-    rows = sample_rows(MEANS, samples=5)
-    for row in rows:
-        row["value"] = {"monte_carlo_ns": 5e-5, "numerical": 1e-3}.get(row["metric"], row["value"])
-    total = np.var(np.arange(5) / 100, ddof=1)
-    between, draws = 1 - (5e-5 + 1e-6) / total, 5e-5 / total
-    numbers = [f"{np.sqrt(total):.3f}", f"{between:.2f}", f"{draws:.2f}", "<0.01"]  # 0.004
-    assert first_line(rows) == numbers
-    assert first_line(sample_rows(MEANS, samples=1)) == [NOTHING] * 4
-    constant = [{**row, "value": 0.0} for row in sample_rows(MEANS)]
-    assert first_line(constant) == ["0.000", *[NOTHING] * 3]
 
 
 def test_a_note_counts_the_intervals_of_few_and_skewed_samples():
