@@ -34,8 +34,10 @@ def table(view: View) -> Table:
     """Build the table of one protocol and model."""
     grid = np.unique(view.results("curves").rows["position"])
     ends = {"first": grid[0], "last": grid[-1], "count": len(grid), "span": np.ptp(grid)}
-    areas = notes.of_table("pi_soft_auc", **ends)
-    sparse = [notes.single_samples(view.settings, "Medians"), _too_few(view)]
+    no_medians = notes.single_samples(view.settings, "Medians")
+    medians = "" if no_medians else " Median: not tested. No single sample dominates these."
+    areas = notes.of_table("pi_soft_auc", medians=medians, **ends)
+    sparse = [no_medians, _too_few(view)]
     ranked = ranking(view, (*AUC_METRICS, *ROBUST_METRICS), "identity", [areas, *sparse])
     return replace(ranked, notes=(*ranked.notes, *_noise(view)))
 
