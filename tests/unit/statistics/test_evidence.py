@@ -57,6 +57,8 @@ def test_numbers_of_scores_that_know_all_nothing_and_the_opposite():
         (evidence, evidence, (1, 1, 1, 1, *by_chance, 1 / 2, *beside)),
         # The scores have two levels, and evidence the lower one.
         (~evidence, evidence, (0, 0, 0, 0.4, *by_chance, 0, *beside)),
+        # One evidence token is the highest of all, the other the lowest.
+        (np.array([2, 1, 0, 1, 1]) / 2, evidence, (1, 1 / 2, 0.4, 0.7, *by_chance, 1 / 2, *beside)),
         (every / 2, evidence, (0.4, 0.4, 0.4, 0.4, *by_chance, 0.2, *beside)),
         (every, every, (*[1] * 6, 0.2, 0.2, 1 / 2, 5)),
     ):
