@@ -1,4 +1,4 @@
-"""The illustration of the protocol: shares, the methods shown, and calibration in plain Python."""
+"""The illustration of the protocol: shares and calibration in plain Python."""
 
 import numpy as np
 import pandas as pd
@@ -6,7 +6,7 @@ import pytest
 
 from helpers import explained_rows
 from pisoft.config.evaluation import ScoreSettings
-from pisoft.figures.protocol import calibrated, read_alphas, retaining_shares, shown_methods
+from pisoft.figures.protocol import calibrated, read_alphas, retaining_shares
 from pisoft.statistics.scores import read_scores
 
 POWERS = {"random": 1, "attention": 8, "mine": 2, "uncalibrated": 4, "failing": 3}
@@ -77,23 +77,3 @@ def test_shares_are_those_of_samples_that_did_not_fail():
     row = {"sample_id": "a", "method": "mine", "share": 0.25, "soft_nc": 0.5}
     assert shares.to_dict("records") == [row]
     assert retaining_shares(pd.DataFrame(samples[3:])).empty
-
-
-MEANS = {"random": 0.5, "attention": 0.1, "saliency": 0.2, "mine": 0.3, "dense": 0.8}
-
-
-@pytest.mark.parametrize(
-    ("means", "shown"),
-    [
-        (MEANS, ["attention", "mine", "random", "dense"]),
-        ({"attention": 0.1, "mine": 0.3, "dense": 0.8}, ["attention", "mine", "dense"]),
-        ({"mine": 0.3}, ["mine"]),
-        ({"random": 0.5}, ["random"]),
-        ({}, []),
-        ({"mine": 0.5, "dense": 0.5, "random": 0.5}, ["random", "mine", "dense"]),
-    ],
-)
-def test_methods_of_lowest_middle_and_highest_mean_and_random_are_shown(means, shown):
-    rows = [(method, mean + shift) for method, mean in means.items() for shift in (-0.125, 0.125)]
-    shares = pd.DataFrame(rows, columns=["method", "share"])
-    assert shown_methods(shares, [*MEANS, "failing"]) == shown
