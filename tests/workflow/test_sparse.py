@@ -22,7 +22,7 @@ CHANGES = {  # of the small run
     "sensitivity: false": "metric_validation: {noise: [1], permutations: 0}",
     "ranking: {answer_deletion: true}": "ranking: null",
 }
-LEFT_OUT = "not computed, as each step is measured at 2 of the retaining probabilities alone"
+LEFT_OUT = "not computed, as <code>pi_per_step: 2</code> gives a single sample no area of its own"
 CALIBRATED = ("auc_pi_soft_ns", "auc_pi_soft_nc")
 
 
