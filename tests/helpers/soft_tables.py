@@ -23,11 +23,11 @@ MEANS = {
 }  # fmt: skip
 
 
-def sample_rows(means, failed=(), samples=3):
+def sample_rows(means, failed=()):
     """Rows of `soft_samples`; `means` = {(method, dataset): mean}; `failed` = (…, sample, why)."""
     reasons = {tuple(key): why for *key, why in failed}
     rows = []
-    for ((method, dataset), mean), number in itertools.product(means.items(), range(samples)):
+    for ((method, dataset), mean), number in itertools.product(means.items(), range(3)):
         status = reasons.get((method, dataset, number), "ok")
         row = {**CELL, "method": method, "dataset": dataset, "sample_id": f"s{number}"}
         row |= {"value": mean + (number - 1) / 100 if status == "ok" else None, "status": status}
@@ -35,11 +35,11 @@ def sample_rows(means, failed=(), samples=3):
     return rows
 
 
-def table_of(display, rows, kind="soft_samples", cell=CELL, **settings):
-    """The table that a display makes of samples of a kind."""
+def table_of(display, rows, **settings):
+    """The table that a display makes of samples."""
     names = {"methods": METHODS, "datasets": DATASETS, "families": FAMILIES} | settings
-    frames = {**vars(estimated(rows, kind)), **curves_on(GRID)}
-    return display.table(view(frames, cell, **names))
+    frames = {**vars(estimated(rows)), **curves_on(GRID)}
+    return display.table(view(frames, CELL, **names))
 
 
 def curves_on(grid):
