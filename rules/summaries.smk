@@ -4,7 +4,10 @@
 # A summary is scripts/pisoft/statistics/MODULE.py; its files are named after the kind of their rows.
 PROMPTS, GENERATIONS, ATTRIBUTIONS, TIMES, SOFT, RANKING, INPUTS = (
     f"<data>/{FILES[kind].pattern}.parquet"
-    for kind in "prompts generations attributions attribution_times soft ranking inputs".split()
+    for kind in (
+        *("prompts", "generations", "attributions", "attribution_times"),
+        *("soft", "ranking", "inputs"),
+    )
 )
 RANDOM_ATTRIBUTIONS = ATTRIBUTIONS.replace("{method}", CONTROL)
 RANDOM_SOFT = SOFT.replace("{method}", CONTROL)
@@ -129,7 +132,6 @@ summary(
         *DATAMODEL_SAMPLES,
     ],
 )
-summary(("decide", "decisions", "decisions"), **of_kinds("soft_samples", "comparisons"))
 summary(
     ("summarise_advantage", "advantage", "resampling"),
     **of_kinds("curves", "soft_sample_curves"),

@@ -7,13 +7,7 @@ import pytest
 from statsmodels.stats.multitest import multipletests
 
 from pisoft.errors import BenchmarkError
-from pisoft.statistics.sequential import (
-    MEANS,
-    confidence_sequence,
-    decide,
-    holm_levels,
-    log_capitals,
-)
+from sequential import MEANS, confidence_sequence, decide, holm_levels, log_capitals
 
 RUNS, RECORDS = 300, 150
 
