@@ -7,17 +7,8 @@ import pytest
 import torch
 import transformers
 
-from families_table import (
-    BATCHING,
-    METHODS,
-    NO,
-    PAGE,
-    PROMPT,
-    PROMPTS,
-    batching_note,
-    page,
-    row_of,
-)
+from families_run import METHODS, NO, PROMPT, PROMPTS, row_of
+from families_table import BATCHING, PAGE, batching_note, page
 from helpers.families import FAMILIES, network
 from pisoft.attribution import load_method
 from pisoft.errors import BenchmarkError

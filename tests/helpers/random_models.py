@@ -1,4 +1,4 @@
-"""Small random-weight models for tests: one with the attention probe, its twin unpatched."""
+"""Small random-weight models for tests: one with the attention probe, one without."""
 
 from __future__ import annotations
 

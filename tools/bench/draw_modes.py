@@ -34,7 +34,7 @@ SPARSE_INTERVALS = 5  # simulated ones per seed, for the coverage
 
 @dataclass(frozen=True)
 class Mode:
-    """One way to evaluate a cell.
+    """One mode of evaluating a cell.
 
     Attributes:
         name: what the report calls it.

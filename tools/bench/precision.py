@@ -2,7 +2,7 @@
 
 The first lines of a file of texts (up to a tab, if there is one) are classified by a real instruct
 model and evaluated with one draw, everything at once: in float64, in narrower types, and in 16-bit
-types with logits rounded to 16 bits, as they were before the head answered in float32. Scores are
+types with logits rounded like them, as they were before the head answered in float32. Scores are
 those of saliency in float64, so that only the evaluation differs. Prints three tables in Markdown,
 and writes results/bench/precision.json with their rows: mean absolute differences from float64,
 and from the same type in batches of fewer tokens; and for every method that needs the explained

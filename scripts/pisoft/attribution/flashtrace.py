@@ -41,7 +41,6 @@ class FlashTrace(FlowMethod):
         from pisoft.models.layers import visit_layers
 
         shares: list[list[torch.Tensor]] = [[] for _ in batch.samples]
-
         writes = self.writes(model)
 
         def add_layer(call: LayerCall) -> None:

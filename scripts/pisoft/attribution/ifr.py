@@ -49,7 +49,6 @@ class InformationFlowRoutes(FlowMethod):
 
         lengths = [len(sample.read_ids) for sample in batch.samples]
         routes: list[torch.Tensor] = [torch.eye(length) for length in lengths]
-
         writes = self.writes(model)
 
         def add_layer(call: LayerCall) -> None:
