@@ -19,7 +19,6 @@ RUN ?= results/demo# the finished run that is checked, and whose draws `make ben
 RUNS ?=# folders of two finished runs whose orders of methods `make compare` compares
 TEXTS ?=# texts that `make bench-precision` reads, one a line
 FILE ?=# the leaderboard's entry that `make check-summary` checks
-DECIDE ?=# options of `make decide`, such as --against leader; tools/decide.py has all of them
 SAMPLES ?=# not empty: `make summary` also keeps both areas of every sample
 MODEL_FOLDER ?=# weights of that run's model, if they lie in a folder of their own
 
@@ -31,7 +30,7 @@ TOOLS := PYTHONPATH=scripts:tests $(BIN)/python tools
 BENCH := $(TOOLS)/bench
 
 .DEFAULT_GOAL := help
-.PHONY: $(DEMOS) kills plan fetch export check-scores check-run compare decide diff test test-all lint docs bench bench-gpu \
+.PHONY: $(DEMOS) kills plan fetch export check-scores check-run compare diff test test-all lint docs bench bench-gpu \
 	bench-aggregation bench-readings bench-combinations bench-precision bench-peers bench-scheduler bench-start-up \
 	schema simulation families summary check-summary readme docs-figures lock audit licences unlock slurm env clean help
 
@@ -71,9 +70,6 @@ check-scores: export ## check the scores made elsewhere: CONFIG=my.yaml
 
 compare: $(STAMP) ## do two runs rank alike? RUNS="results/a results/b"
 	@$(BIN)/python scripts/compare_runs.py $(RUNS)
-
-decide: $(STAMP) ## after how many records was it decided? CONFIG=my.yaml
-	@$(TOOLS)/decide.py --configfile $(CONFIG) $(CHANGED) $(DECIDE)
 
 check-run: $(STAMP) ## does every result match its seal? RUN=results/my-run
 	@$(BIN)/python scripts/check_run.py $(CHANGED) \

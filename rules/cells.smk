@@ -22,6 +22,7 @@ SOME_CELLS = {
     "drawn": [cell for cell in CELLS if WHOLE_TOKENS and cell.model in RANDOM_MODELS],
     # Once for all protocols of a model.
     "first_protocol": [*{cell[1:]: cell for cell in reversed(CELLS)}.values()][::-1],
+    "decided": CELLS if CONFIG.run_file.stop is not None else [],
     "sensitivity": CELLS if CONFIG.run_file.sensitivity else [],
     "qualitative": CELLS if CONFIG.run_file.qualitative is not None else [],
     # What methods on a randomised model are compared with.

@@ -4,10 +4,7 @@
 # A summary is scripts/pisoft/statistics/MODULE.py; its files are named after the kind of their rows.
 PROMPTS, GENERATIONS, ATTRIBUTIONS, TIMES, SOFT, RANKING, INPUTS = (
     f"<data>/{FILES[kind].pattern}.parquet"
-    for kind in (
-        *("prompts", "generations", "attributions", "attribution_times"),
-        *("soft", "ranking", "inputs"),
-    )
+    for kind in "prompts generations attributions attribution_times soft ranking inputs".split()
 )
 RANDOM_ATTRIBUTIONS = ATTRIBUTIONS.replace("{method}", CONTROL)
 RANDOM_SOFT = SOFT.replace("{method}", CONTROL)
@@ -132,6 +129,7 @@ summary(
         *DATAMODEL_SAMPLES,
     ],
 )
+summary(("decide", "decisions", "decisions"), **of_kinds("soft_samples", "comparisons"))
 summary(
     ("summarise_advantage", "advantage", "resampling"),
     **of_kinds("curves", "soft_sample_curves"),

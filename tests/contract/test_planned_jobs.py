@@ -106,7 +106,10 @@ OPERATORS = (
 TOKENS = figures(*(f"tokens/demo-llama/{n}/{part}" for n in NAMES for part in ("sentence", "text")))
 EVIDENCE = summaries("evidence_samples") | tables("evidence_recovery")
 
+DECISIONS = summaries("decisions") | tables("decisions/dynamic")
+
 ADDED = {  # by changes of the run file
+    "stop": ({"against": "leader"}, DECISIONS),
     "layer_study": ({"depths": [1, 8, 16], "token_weights": ["loosened"]}, LAYER_STUDY),
     "metric_validation": ({"noise": [1], "permuted_methods": ["saliency"]}, VALIDATION),
     "sanity_checks": (
@@ -260,6 +263,11 @@ EDITED = {  # by modules: cells of one method, and rules whose every job is run 
     "faithfulness/masks": (set(), ("evaluate_soft", *AFTER_SOFT)),
     "faithfulness/ranking": (set(), ("evaluate_ranking", *AFTER_RANKING)),
 }
+
+
+def test_comparisons_to_decide_compute_none_of_the_runs_numbers_again(done):
+    again = outdated(done, RUN | {"stop": {"against": "all_pairs", "margin": 0.02}})
+    assert {*again.values()} <= {"decide", "tabulate", "build_index", "note_report"}
 
 
 @pytest.mark.parametrize("source", one_is_quick([None, "records", "masked_model"]))

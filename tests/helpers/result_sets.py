@@ -244,6 +244,12 @@ def values_of(case: Case) -> dict[str, dict[Any, Any]]:
                 *(("labels", None, "shuffled-labels"), ("input", None, "")),
             ],
         },
+        "decisions": {
+            "metric": AREAS,
+            "dataset": datasets[:1] if case.uneven else datasets,
+            ("method", "other"): list(itertools.combinations(methods, 2)),
+            ("part", "text"): [("", "higher"), ("by_test", "open")],
+        },
         "sensitivity": {
             "metric": AREAS,
             "dataset": shown,

@@ -37,5 +37,6 @@ STUDIED = (
     FINISHED.replace("[toy-sentiment]", "[toy-sentiment, demo-why]")
     .replace("Toy sentiment", f'"{HOSTILE}"')
     .replace("ranking: {", "ranking: {counterfactuals: records, ")
+    .replace("block_size: 2\n", "block_size: 2\nstop: {against: all_pairs, clip_nc: 0.25}\n")
     .replace("sensitivity: false\nqualitative: null\n", STUDY)
 )

@@ -137,6 +137,24 @@ def test_values_of_the_soft_tables(finished, table):
             assert value == pytest.approx(expected, rel=1e-9), (metric, dataset, method)
 
 
+def test_comparisons_that_are_to_be_decided_are_of_clipped_differences(finished):
+    """So few records decide nothing, so that all of them count."""
+    lines = lines_of(finished, "decisions/dynamic/toy")
+    sequence, test = ([line for line in lines if line["part"] == part] for part in ("", "by_test"))
+    assert len(sequence) == len(test) >= 2 * 2 * 3
+    for line, tested in zip(sequence, test, strict=True):
+        one, other = (
+            samples_of(finished, line[key], line["dataset"]) for key in ("method", "other")
+        )
+        clip = 0.25 if line["metric"].endswith("nc") else 1
+        gaps = [one[name][line["metric"]] - other[name][line["metric"]] for name in one]
+        clipped = statistics.fmean(min(max(gap, -clip), clip) for gap in gaps)
+        assert float(line["value"]) == pytest.approx(clipped, abs=1e-9)
+        assert float(line["low"]) <= clipped <= float(line["high"])
+        assert (line["text"], int(line["n"])) == ("open", len(gaps))
+        assert float(tested["value"]) == pytest.approx(statistics.fmean(gaps), abs=1e-9)
+
+
 def test_p_values_of_sign_flips_against_the_best_are_exact_for_few_samples(finished):
     p_values = numbers_of(finished, "pi_soft_auc/dynamic/toy", "p_sign_flip_adjusted")
     for metric, dataset in itertools.product(("auc_pi_soft_ns", "auc_pi_soft_nc"), DATASETS):

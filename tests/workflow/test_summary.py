@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-import decide
 import keep_summary
 from check_summary import problems
 from helpers.shared_runs import SAMPLES
@@ -34,16 +33,3 @@ def test_the_summary_of_a_finished_run_has_no_defect(finished_once, tmp_path, mo
     assert sorted(summary.devices["toy"].split(" and ")) == ["GPU", "cpu"]
     assert len(summary.samples.rows) == SAMPLES * 3 * 2, "by method and metric"
     assert leaderboard({"tiny": summary}).count("<h3>") == 2 * 2, "average, dataset and metrics"
-
-
-def test_decisions_on_a_finished_run_have_its_methods_and_records(
-    finished_once, monkeypatch, capsys
-):
-    monkeypatch.chdir(finished_once.folder)
-    monkeypatch.setattr(decide, "CONFIG_FOLDER", finished_once.folder / "config")
-    decide.main(decide.parser().parse_args(["--configfile", "config/tiny.yaml"]))
-    printed = capsys.readouterr().out
-    assert "Everything together: 0 of " in printed
-    rows = [line.split() for line in printed.splitlines() if " random " in line]
-    assert len(rows) == 2 * 2, "by method and metric"
-    assert {tuple(row[2:5]) for row in rows} == {("open", str(SAMPLES), str(SAMPLES))}

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Discriminator, Field, Tag, model_validator
+from pydantic import Discriminator, Field, PositiveInt, Tag, model_validator
 
 from pisoft.config.base import (
     Ablation,
     Clamp,
     FlipOf,
     Increasing,
+    Name,
     Normalisation,
     Operator,
     Replacements,
@@ -195,3 +196,23 @@ class StatisticsSettings(Strict):
     equivalence_margin: float | None = Field(None, gt=0)
     """Means that differ by less, in units of the metric, count as equivalent; tables mark methods
     that are significantly equivalent to the best. null: not tested."""
+
+
+class StopSettings(Strict):
+    """Which comparisons of methods are to be decided, by tests that allow stopping at any record.
+
+    A comparison is decided once the confidence sequence of its mean difference excludes 0 or lies
+    within the margin.
+    """
+
+    against: Literal["control", "leader", "all_pairs"] = "control"
+    """With what methods are compared: random scores (`control`), the best method (`leader`), or
+    each other (`all_pairs`)."""
+    margin: float | None = Field(None, gt=0)
+    """Means that differ by less, in units of the metric, are equal; null:
+    `statistics.equivalence_margin`."""
+    clip_nc: float = Field(2, gt=0)
+    """Where differences of π-Soft-NC, which has no bound, are cut off; choose it before looking."""
+    pool: dict[Name, PositiveInt] = Field(default_factory=dict)
+    """By dataset, the number of records that the run's are drawn from; a dataset without one has
+    infinitely many."""

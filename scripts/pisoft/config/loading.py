@@ -75,7 +75,12 @@ def load_config(
             key, asked = "masked_model", [run_file.masked_model]
         selection = selected(asked, names[kind], f"{origin}: {key}")
         entries[kind] = {name: catalogue.entry(name, schema) for name in selection}
-    selected(run_file.resources, names["models"], f"{origin}: resources")
+    pool = run_file.stop.pool if run_file.stop else {}
+    for kind, key, by_name in (
+        ("models", "resources", run_file.resources),
+        ("datasets", "stop.pool", pool),
+    ):
+        selected(by_name, names[kind], f"{origin}: {key}")
     methods = {
         name: resolve_method(
             name, entry, load_method, run_file.target, f"{origin}: method '{name}'"

@@ -7,7 +7,12 @@ from typing import Annotated, Any
 from pydantic import Field, model_validator
 
 from pisoft.config.base import Name, Protocol, Selection, Strict, Target, Unique
-from pisoft.config.evaluation import EvaluationSettings, RankingSettings, StatisticsSettings
+from pisoft.config.evaluation import (
+    EvaluationSettings,
+    RankingSettings,
+    StatisticsSettings,
+    StopSettings,
+)
 from pisoft.config.models import Resources
 from pisoft.config.studies import HIDE, LayerStudy, MetricValidation, Operators, SanityChecks
 
@@ -103,6 +108,8 @@ class RunFile(Strict):
     """Insertion and deletion; null: skipped."""
     statistics: StatisticsSettings = Field(default_factory=StatisticsSettings)
     """Intervals and tests."""
+    stop: StopSettings | None = None
+    """Decide comparisons by tests that allow stopping at any number of records; null: skipped."""
     sensitivity: bool = True
     """Measure how the ranking depends on the distance, the clamp, the number of draws and other
     choices, one at a time."""
@@ -130,6 +137,15 @@ class RunFile(Strict):
                 f"evaluation.step_interval: {evaluated} is not allowed with "
                 f"generation.step_interval {explained}, because only explained tokens are "
                 f"evaluated; allowed are its multiples, the nearest is {nearest}"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _records_have_values_to_stop_by(self) -> RunFile:
+        if self.stop is not None and self.evaluation.pi_per_step is not None:
+            raise ValueError(
+                "stop: not allowed with evaluation.pi_per_step (preset `sparse`), because records "
+                "that are measured at some π alone have values that depend on each other"
             )
         return self
 

@@ -7,6 +7,7 @@ GROUPS = {
     "Answer": (
         "pi_soft_auc",
         "ranks",
+        "decisions",
         "evidence_recovery",
         "context_use",
         "pi_curves",

@@ -378,6 +378,10 @@ RESULTS = {
     "curves": "cell, metric and π: mean over samples",
     "statistics": "metric, dataset and method: its number, rank and tests",
     "comparisons": "two methods of a cell: mean of method minus other, tested",
+    "decisions": (
+        "two methods of a cell: mean of method minus other over the records until it was decided, "
+        "with its confidence sequence, and `by_test` of all records; the text is the verdict"
+    ),
     "ranks": (
         "method: `rank`, `mean_rank` and `best_share` over resamples, and its mean and rank "
         "`without` a dataset; `kendall_tau` of counterfactuals' order of the methods and another"

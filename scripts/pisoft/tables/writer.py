@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import accumulate, pairwise
+from itertools import accumulate, chain, pairwise
 from pathlib import Path
 from textwrap import wrap
 from typing import Any
@@ -117,7 +117,7 @@ def _latex_floats(table: Table) -> Iterator[Table]:
     parts: list[Table] = []
     for part in _latex_widths(table):
         parts.append(replace(part, blocks=()))
-        for block in part.blocks:
+        for block in chain.from_iterable(map(_pieces, part.blocks)):
             before = parts[-1].blocks
             if before and sum(map(_lines, [*before, block])) > LINES:
                 parts.append(replace(part, blocks=(block,)))
@@ -139,6 +139,13 @@ def _latex_widths(table: Table) -> Iterator[Table]:
             for block in table.blocks
         ]
         yield replace(table, columns=table.columns[chosen], blocks=tuple(blocks))
+
+
+def _pieces(block: Block) -> Iterator[Block]:
+    """Yield a block in parts that each fit a page, such as all pairs of eleven methods."""
+    size = max(1, len(block.rows) * LINES // max(LINES, _lines(block)))
+    for first in range(0, max(1, len(block.rows)), size):
+        yield replace(block, rows=block.rows[first : first + size])
 
 
 def _lines(block: Block) -> int:

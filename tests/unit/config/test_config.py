@@ -194,6 +194,10 @@ def test_a_restriction_of_a_model_that_is_not_selected_does_no_harm(load):
          ["pi_per_step: 3 is more than the 2 retaining"]),
         ("run/evaluation", {"pi_per_step": 2, "draws": {"target_half_width": 0.1}},
          ["where draws is a budget"]),
+        ("run", {**RUN, "stop": {}, "evaluation": {"preset": "sparse"}},
+         ["stop: not allowed with evaluation.pi_per_step (preset `sparse`)"]),
+        ("run", {**RUN, "stop": {"pool": {"review": 99}}},
+         ["run.yaml: stop.pool: unknown name 'review'; did you mean 'reviews'?"]),
         # selections
         ("run/models", "small", ["run.yaml: models: expected `all` or a list", "write [small]"]),
         ("run/models", ["small", "small"], ["run.yaml: models: listed twice: small"]),

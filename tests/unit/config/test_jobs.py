@@ -38,7 +38,8 @@ def raw(monkeypatch):
     studies["operators"] = {"others": ["mean"], "methods": ["random", "saliency"]}
     other = {"masked_models": {"other": {"extends": "demo-masked"}}}
     catalogue = demo["catalogue"] | other
-    return demo | studies | {"restrictions": {}, "ranking": {}, "catalogue": catalogue}
+    empty = {"restrictions": {}, "ranking": {}, "stop": {}}
+    return demo | studies | empty | {"catalogue": catalogue}
 
 
 def load(raw, **changes):
@@ -47,7 +48,8 @@ def load(raw, **changes):
 
 def settings_of(raw):
     config = load(raw)
-    return {name: made(config, name).to_json() for name in JOBS}
+    off = set() if config.run_file.stop else {"decisions"}
+    return {name: made(config, name).to_json() for name in JOBS if name not in off}
 
 
 def test_settings_are_read_back_as_they_were(raw):
@@ -102,7 +104,11 @@ REACHED = {  # by each key of a run file with another value: the jobs whose sett
     "ranking.answer_deletion": (True, "ranking published"),
     "ranking.steps": (7, "ranking published"),
     "statistics.resamples": (500, RESAMPLED),
-    "statistics.equivalence_margin": (0.1, "uncertainty display"),
+    "statistics.equivalence_margin": (0.1, "uncertainty display decisions"),
+    "stop.against": ("leader", "decisions"),
+    "stop.margin": (0.1, "decisions"),
+    "stop.clip_nc": (3, "decisions"),
+    "stop.pool": ({"demo-sentiment": 99}, "decisions"),
     "sensitivity": (True, ""),
     "qualitative.top_share": (0.2, "display"),
     "layer_study.models": (["demo-llama"], "layer_study"),
@@ -148,8 +154,9 @@ def test_each_key_reaches_only_the_jobs_it_concerns(raw):
     for place, (value, _) in REACHED.items():
         section, _, key = place.partition(".")
         changed = {**(raw.get(section) or {}), key: value} if key else value
-        after = settings_of(raw | {section: changed})
-        reached[place] = {name for name in JOBS if before[name] != after[name]}
+        excluded = {"stop": None} if place == "evaluation.pi_per_step" else {}
+        after = settings_of(raw | {section: changed} | excluded)
+        reached[place] = {name for name in after if before[name] != after[name]}
     assert reached == {place: {*jobs.split()} for place, (_, jobs) in REACHED.items()}
 
 

@@ -343,7 +343,7 @@ def test_every_setting_that_can_change_a_number_is_beside_the_paper():
 APART = {
     "run", "resources", "block_size", "local_root",  # where and how it runs
     "models", "datasets", "methods", "protocols", "restrictions", "catalogue",  # compared by name
-    "seed", "max_samples", "statistics",  # which samples and resamples, and how many
+    "seed", "max_samples", "statistics", "stop",  # which samples and resamples, and how many
     "sensitivity", "qualitative", "explorer",  # what is shown
     "layer_study", "metric_validation", "sanity_checks", "operators",  # with numbers of their own
 }  # fmt: skip

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pisoft.config.base import Clamp
 from pisoft.config.cells import StudyDepth
@@ -123,6 +123,25 @@ class UncertaintyJob(ResamplingJob):
 
 def _permuted(config: Config) -> dict[str, str]:
     return {name: source.method for name, source in config.sources(Permuted).items()}
+
+
+def _margin(config: Config) -> float | None:
+    stop, statistics = config.run_file.stop, config.run_file.statistics
+    return None if stop is None else stop.margin or statistics.equivalence_margin
+
+
+class DecisionsJob(JobSettings, of="run_file.stop"):
+    """Settings of `decide`; the run must say which are to be decided."""
+
+    against: Literal["control", "leader", "all_pairs"]
+    margin: Annotated[float | None, At(_margin)]
+    clip_nc: float
+    pool: dict[str, int]
+    # Datasets whose records are not independent.
+    clustered: Annotated[
+        tuple[str, ...],
+        At(lambda config: [n for n, one in config.datasets.items() if one.cluster_column]),
+    ]
 
 
 class PermutedJob(ResamplingJob):

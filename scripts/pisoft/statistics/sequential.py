@@ -29,6 +29,8 @@ class Decisions(NamedTuple):
     verdict: np.ndarray  # `higher`, `lower`, `equal` or `open`
     low: np.ndarray  # confidence sequence of the mean of the clipped differences there
     high: np.ndarray
+    mean: np.ndarray  # of the clipped differences read until then
+    p_adjusted: np.ndarray  # of a mean of 0, by Holm's procedure; valid at any number of records
 
 
 def log_capitals(
@@ -84,8 +86,8 @@ def confidence_sequence(
 
 def holm_levels(
     values: np.ndarray, alpha: float, pairs: int, pool: int | None = None
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return the level of each comparison by Holm's procedure, and when it rejects a mean of 1/2.
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return each comparison's level and p-values by Holm's procedure, and when it rejects 1/2.
 
     The smallest 2 / K so far is a p-value after every record at once, so Holm's procedure may be
     applied after each: what it has rejected stays so, and raises the level of the others.
@@ -97,20 +99,23 @@ def holm_levels(
         pool: as of :func:`log_capitals`.
 
     Returns:
-        Levels (P,), and indices of records (P,); T where nothing is rejected.
+        Levels (P,), indices of records (P,), T where nothing is rejected, and p-values of a mean of
+        1/2 after each record (T, P).
     """
     capitals = [one.max(axis=(0, 2)) for one in log_capitals(values, np.array([0.5]), pool)]
     length, count = values.shape
     p_values = np.ones((length, pairs))
     p_values[:, :count] = np.fmin(2 * np.exp(-np.fmax.accumulate(capitals, axis=0)), 1)
     corrected = holm(p_values.ravel(), np.arange(length).repeat(pairs)).reshape(length, pairs)
-    rejected = corrected[:, :count] <= alpha
+    corrected = corrected[:, :count]
+    rejected = corrected <= alpha
     rejected_at = np.where(rejected.any(axis=0), rejected.argmax(axis=0), length)
     last = p_values[np.minimum(rejected_at, length - 1), np.arange(count)]
     before = np.empty(count, dtype=int)  # rejections before that of each
     before[np.lexsort((last, rejected_at))] = np.arange(count)
     total = int((rejected_at < length).sum())
-    return alpha / (pairs - np.minimum(before, min(total, pairs - 1))), rejected_at
+    levels = alpha / (pairs - np.minimum(before, min(total, pairs - 1)))
+    return levels, rejected_at, corrected
 
 
 def decide(
@@ -148,7 +153,7 @@ def decide(
     order = np.argsort(missing, axis=0, kind="stable")  # the missing ones to the end
     values = np.clip(np.take_along_axis(differences, order, axis=0) / clip, -1, 1) / 2 + 0.5
     family = differences.shape[1] if pairs is None else pairs
-    levels, rejected_at = holm_levels(values, alpha, family, pool)
+    levels, rejected_at, p_values = holm_levels(values, alpha, family, pool)
     low, high = _mean_differences(values, clip, levels, pool)
     records = np.arange(len(values))[:, None]
     differs = records >= rejected_at
@@ -162,7 +167,9 @@ def decide(
     available = (~missing).sum(axis=0)
     decided = (verdicts != "open") & (records < available)
     at = np.where(decided.any(axis=0), decided.argmax(axis=0), np.maximum(available - 1, 0))
-    stopped = (one[at, np.arange(len(at))] for one in (verdicts, low, high))
+    means = clip * (2 * np.nancumsum(values, axis=0) / (records + 1) - 1)
+    at_stop = at, np.arange(len(at))
+    stopped = (one[at_stop] for one in (verdicts, low, high, means, p_values))
     return Decisions(np.minimum(at + 1, available), available, *stopped)
 
 

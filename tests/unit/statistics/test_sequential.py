@@ -7,7 +7,13 @@ import pytest
 from statsmodels.stats.multitest import multipletests
 
 from pisoft.errors import BenchmarkError
-from sequential import MEANS, confidence_sequence, decide, holm_levels, log_capitals
+from pisoft.statistics.sequential import (
+    MEANS,
+    confidence_sequence,
+    decide,
+    holm_levels,
+    log_capitals,
+)
 
 RUNS, RECORDS = 300, 150
 

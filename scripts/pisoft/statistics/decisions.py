@@ -1,0 +1,93 @@
+"""After how many records of a run each comparison of methods was decided.
+
+Records are read as if they had come one by one, in the order of sampling. Parts, of two methods:
+
+- none: the mean difference of the records read until the comparison was decided, or of all, with
+  its confidence sequence there; differences are clipped. n: these records; text: the verdict on the
+  method; p: Holm's, valid after every record.
+- by_test: the mean difference of all n records that both methods have, tested as in the tables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import combinations
+
+import numpy as np
+import pandas as pd
+
+from pisoft.config.jobs.summaries import DecisionsJob
+from pisoft.statistics.metrics import AUC_METRICS, CONTROL, LEVEL
+from pisoft.statistics.reading import Files, Summary
+from pisoft.statistics.results import in_both_orders
+from pisoft.statistics.samples import sample_matrix
+from pisoft.statistics.sequential import decide
+
+CELL = ["protocol", "model", "dataset", "metric"]
+BY_TEST = "by_test"
+OPEN = "open"  # verdict where nothing is decided
+Settings = DecisionsJob
+
+
+def summaries(files: Files, settings: DecisionsJob) -> dict[str, Summary]:
+    """Return one file, from the samples and the tests of a run."""
+    rows = files.rows("soft_samples")
+    rows = rows[rows["metric"].isin(AUC_METRICS) & ~rows["dataset"].isin(settings.clustered)]
+    tables = [
+        table
+        for cell, of in rows.groupby(CELL, sort=False)
+        for table in decisions(of, settings, str(cell[2]), str(cell[3]))
+    ]
+    decided = pd.concat([pd.DataFrame(columns=[*CELL, "method", "other", "available"]), *tables])
+    tested = by_test(decided, files.rows("comparisons"))
+    return {"decisions": [decided.drop(columns="available"), tested]}
+
+
+def decisions(
+    rows: pd.DataFrame, settings: DecisionsJob, dataset: str, metric: str
+) -> Iterator[pd.DataFrame]:
+    """Yield when each comparison of a cell was decided, unless there is none.
+
+    The leader is the method with the best mean over all records. As records choose it, its
+    comparisons are corrected over all pairs.
+
+    Args:
+        rows: of `soft_samples`, in the order of sampling.
+        settings: which methods are compared, and how.
+        dataset, metric: of the cell.
+    """
+    values = sample_matrix(rows, ["method"])
+    values.columns = values.columns.get_level_values("method")
+    pairs = tested = list(combinations(values.columns, 2))
+    if settings.against != "all_pairs":
+        fixed = values.mean().idxmax() if settings.against == "leader" else CONTROL
+        tested = [(name, fixed) for name in values.columns if name != fixed]
+        if fixed not in values.columns:
+            return
+    if not tested:
+        return
+    first, second = (list(names) for names in zip(*tested, strict=True))
+    family = len(pairs) if settings.against == "leader" else len(tested)
+    got = decide(
+        values[first].to_numpy() - values[second].to_numpy(),
+        settings.clip_nc if metric == "auc_pi_soft_nc" else 1.0,  # of π-Soft-NS, 1 is the most
+        LEVEL,
+        family,
+        settings.margin or 0,
+        settings.pool.get(dataset),
+    )
+    columns = {"method": first, "other": second, "text": got.verdict, "n": got.records}
+    columns |= {"value": got.mean, "low": got.low, "high": got.high}
+    columns |= {"p_adjusted": got.p_adjusted, "available": got.available}
+    yield pd.DataFrame({**rows[CELL].iloc[0].to_dict(), **columns})
+
+
+def by_test(decided: pd.DataFrame, comparisons: pd.DataFrame) -> pd.DataFrame:
+    """Return what the run's test over all records says of each comparison of :func:`decisions`."""
+    keys = [*CELL, "method", "other"]
+    both = in_both_orders(comparisons)[[*keys, "value", "p_adjusted"]]
+    joined = decided[[*keys, "available"]].merge(both, on=keys, how="left", validate="one_to_one")
+    significant = joined["p_adjusted"].astype(float) < LEVEL
+    higher = significant & (joined["value"].astype(float) > 0)
+    verdicts = np.select([higher, significant], ["higher", "lower"], OPEN)
+    return joined.rename(columns={"available": "n"}).assign(part=BY_TEST, text=verdicts)

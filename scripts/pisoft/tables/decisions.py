@@ -1,0 +1,82 @@
+"""The table of comparisons that are to be decided, and after how many records each was."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pisoft.statistics.decisions import BY_TEST, OPEN
+from pisoft.statistics.metrics import AUC_METRICS, METRICS, NO_CONTROL
+from pisoft.tables import grid, notes
+from pisoft.tables.layout import Entry, Table
+from pisoft.views.registry import display
+from pisoft.views.view import Number, Results, View
+
+
+@display(
+    title="After how many records was each comparison decided?",
+    by=("protocol", "model"),
+    reads=("decisions",),
+    cells="decided",
+)
+def table(view: View) -> Table:
+    """Build the table of one protocol and model."""
+    results = view.results_if_any("decisions")
+    decided = {"part": ""}
+    columns = [
+        grid.Column("Verdict", decided, _verdict),
+        grid.Column("Records", decided, _count),
+        grid.Column("Of", {"part": BY_TEST}, _count),
+        grid.Column("Difference", decided, grid.with_interval),
+        grid.Column("p-value", decided, grid.p_value),
+        grid.Column("Test of all", {"part": BY_TEST}, _verdict),
+        grid.Column("p-value of the test", {"part": BY_TEST}, grid.p_value),
+    ]
+    titles = {
+        f"{METRICS[metric].label}, {label}": {"metric": metric, "dataset": name}
+        for metric in AUC_METRICS
+        for name, label in results.datasets.items()
+    }
+    pairs = results.rows[["method", "other"]].drop_duplicates().itertuples(index=False)
+    lines = {
+        f"{results.methods[pair.method]} − {results.methods[pair.other]}": pair._asdict()
+        for pair in pairs
+    }
+    made = grid.blocks(results, titles, lines, columns, sparse=True)
+    datasets = view.settings.datasets_on(view.cell["model"])
+    left_out = [label for name, label in datasets.items() if name not in results.datasets]
+    below = [NO_CONTROL]
+    if lines:
+        below = [_outcome(results), notes.of_table("decisions"), _left_out(left_out)]
+    return grid.grid_table(view, results, columns, made, below, corner="Comparison")
+
+
+def _verdict(number: Number) -> Entry:
+    return Entry(number.text)
+
+
+def _count(number: Number) -> Entry:
+    return Entry(f"{number.n:.0f}")
+
+
+def _outcome(results: Results) -> str:
+    """Say how many comparisons were decided, the records saved, and the test's differences."""
+    sequence, test = (
+        results.select(part=part).rows.set_index(["dataset", "metric", "method", "other"])
+        for part in ("", BY_TEST)
+    )
+    verdicts, by_test = sequence["text"], test["text"].reindex(sequence.index)
+    decided, differs = (verdicts != OPEN).sum(), by_test != OPEN
+    share = 1 - sequence["n"].sum() / max(test["n"].sum(), 1)
+    return notes.text(
+        "decided",
+        decided=decided,
+        count=len(verdicts),
+        saved=f"{np.floor(100 * share):.0f}",
+        alike=(differs & (verdicts == by_test)).sum(),
+        differs=differs.sum(),
+    )
+
+
+def _left_out(labels: list[str]) -> str:
+    """Say which datasets have records that are not independent."""
+    return f"Left out, as their records are not independent: {', '.join(labels)}." if labels else ""

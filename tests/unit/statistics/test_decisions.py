@@ -1,0 +1,94 @@
+"""After how many records of a run a comparison was decided."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from helpers import script_runs
+from helpers.result_rows import result_row
+from pisoft.store.parquet import write_rows
+from pisoft.store.schemas import SCHEMAS
+
+METRIC = "auc_pi_soft_ns"
+CELL = {"protocol": "dynamic", "model": "llama", "dataset": "sst2", "metric": METRIC}
+SETTINGS: dict[str, Any] = {
+    "against": "control", "margin": None, "clip_nc": 2, "pool": {}, "clustered": [],
+}  # fmt: skip
+TESTED = [("good", "random", 0.2, 0.01), ("poor", "good", -0.2, 0.05), ("random", "poor", 1, 0)]
+
+
+def decided(folder: Path, **changed: Any) -> pd.DataFrame:
+    """Return decisions on 300 records by pair and part; `good` is good on the first half alone."""
+    rng = np.random.default_rng(1)
+    rows = [
+        {**CELL, "sample_id": f"d/{300 - n}", "method": name, "value": value, "status": "ok"}
+        for name, mean in {"random": 0.2, "good": 0.6, "poor": 0.2}.items()
+        for n, value in enumerate(
+            np.where(np.arange(300) < 150, mean, 0.2) + rng.normal(0, 0.1, 300)
+        )
+    ]
+    rows.append({**rows[0], "metric": "h0", "value": 9.0})
+    files = {kind: folder / f"{kind}.parquet" for kind in ("soft_samples", "comparisons")}
+    write_rows(files["soft_samples"], "soft_samples", rows, {})
+    tested = [
+        result_row("comparisons", value, **CELL, method=method, other=other, p_adjusted=p)
+        for method, other, value, p in TESTED
+    ]
+    write_rows(files["comparisons"], "comparisons", tested, {})
+    made = script_runs.summary_rows("decisions", SETTINGS | changed, files, folder)
+    rows = pd.DataFrame(made, columns=SCHEMAS["decisions"].names)
+    return rows.set_index(["part", "method", "other"])
+
+
+def test_a_good_method_is_decided_early_and_a_poor_one_stays_open(tmp_path: Path) -> None:
+    rows = decided(tmp_path)
+    good, poor = rows.loc["", "good", "random"], rows.loc["", "poor", "random"]
+    assert (good["text"], poor["text"]) == ("higher", "open")
+    assert good["n"] < 60
+    assert 0 <= good["low"] < good["value"] < good["high"]
+    assert good["value"] == pytest.approx(0.4, abs=0.1), "of the records read until then"
+    assert good["p_adjusted"] <= 0.05 < poor["p_adjusted"]
+    assert poor["n"] == 300
+    assert set(rows.loc["by_test"]["n"]) == {300}
+
+
+def test_a_leader_that_records_choose_is_compared_as_strictly_as_all_pairs_are(
+    tmp_path: Path,
+) -> None:
+    leader, every = (decided(tmp_path, against=name).loc[""] for name in ("leader", "all_pairs"))
+    assert [*leader.index] == [("random", "good"), ("poor", "good")]
+    assert len(every) == 3
+    assert (leader["text"] == "lower").all()
+    assert leader.loc[("random", "good"), "n"] == every.loc[("random", "good"), "n"]
+    assert leader["n"].iloc[0] > decided(tmp_path).loc["", "good", "random"]["n"]
+
+
+def test_verdicts_stand_beside_those_of_the_test_over_all_records(tmp_path: Path) -> None:
+    by_test = decided(tmp_path, against="leader").loc["by_test"]
+    assert by_test["text"].to_dict() == {("random", "good"): "lower", ("poor", "good"): "open"}
+    assert by_test["value"].to_dict() == {("random", "good"): -0.2, ("poor", "good"): -0.2}
+
+
+@pytest.mark.parametrize(
+    ("changed", "smaller"), [({"margin": 0.5}, False), ({"pool": {"sst2": 300}}, True)]
+)
+def test_a_margin_and_a_finite_population_decide_more(
+    tmp_path: Path, changed: dict[str, Any], smaller: bool
+) -> None:
+    before, after = decided(tmp_path), decided(tmp_path, **changed)
+    pair = ("", "poor", "random")
+    width = {
+        name: rows.loc[pair, "high"] - rows.loc[pair, "low"]
+        for name, rows in (("before", before), ("after", after))
+    }
+    assert (after.loc[pair, "text"] == "equal") == ("margin" in changed)
+    assert (width["after"] < width["before"]) == smaller
+
+
+def test_records_that_are_not_independent_decide_nothing(tmp_path: Path) -> None:
+    assert decided(tmp_path, clustered=["sst2"]).empty
