@@ -32,8 +32,14 @@ from summary import KEPT, PROCEDURES, Summary, keep, kept, results_of, samples_o
 CONFIG_FOLDER = Path(__file__).parents[1] / "config"
 CATALOGUE = CONFIG_FOLDER, load_method
 BOARD = Path("docs/leaderboard")
+OF_STUDIES = {
+    "permutation_baseline": "permuted",
+    "sensitivity": "operators",
+    "off_distribution": "operators",
+}
 README_RUN = "laptop-gpu"  # whose numbers README.md shows: of most methods and prompts
 PAGE_RUN = "laptop-files"  # whose numbers the page of real numbers shows: it has all studies
+OPERATORS_RUN = "laptop-operators"  # a part of it with other operators, which that page shows too
 FIGURES = Path("docs/assets/real-numbers")  # a run's curves, named after it
 
 
@@ -50,8 +56,9 @@ def main(arguments: argparse.Namespace) -> None:
     files = {kind: [data / f"summary/{kind}.parquet"] for kind in KEPT}
     by_model = data / "summary/density_correlations"
     files["density_correlations"] = [by_model / f"{name}.parquet" for name in config.models]
-    if not config.cells("permuted"):
-        files["permutation_baseline"] = []
+    for kind, study in OF_STUDIES.items():
+        if not config.cells(study):
+            files[kind] = []
     cells = {
         (model, name): shards(config, model, name)
         for model in config.models
@@ -92,7 +99,8 @@ def main(arguments: argparse.Namespace) -> None:
         results=results_of({kind: load_rows(paths, kind) for kind, paths in files.items()}),
         samples=samples_of(samples) if arguments.samples else None,
     )
-    path = arguments.folder / BOARD / f"{summary.run}.json"
+    folder = FIGURES if summary.run == OPERATORS_RUN else BOARD  # which has those methods already
+    path = arguments.folder / folder / f"{summary.run}.json"
     keep(path, summary)
     print(path)
     if summary.run in (README_RUN, PAGE_RUN):

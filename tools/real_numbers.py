@@ -11,12 +11,13 @@ from documents import render
 from paper_findings import paper_findings
 from pisoft.config.reference import markdown_table
 from pisoft.pages.findings import Numbers, answer
+from pisoft.statistics.alternatives import ALTERNATIVES, HALF_SAMPLES, OPERATORS
 from pisoft.statistics.metrics import AUC_METRICS, AVERAGE, CONTROL, LEVEL, METRICS
 from pisoft.statistics.published_settings import SETTINGS, as_text
 from pisoft.statistics.results import in_both_orders, select
-from pisoft.tables import notes
+from pisoft.tables import notes, off_distribution, sensitivity
 from pisoft.tables.accuracy import COLUMNS as ANSWERS
-from pisoft.tables.grid import blocks, columns, each, ranked
+from pisoft.tables.grid import Column, blocks, columns, each, metrics, ranked
 from pisoft.tables.layout import (
     NOTHING,
     Block,
@@ -94,13 +95,18 @@ def _entry_text(entry: Entry) -> str:
 
 
 def real_numbers_page(
-    summary: Summary, figure: str, changes: str = "", larger: Summary | None = None
+    summary: Summary,
+    figure: str,
+    changes: str = "",
+    larger: Summary | None = None,
+    operators: Summary | None = None,
 ) -> str:
     """Return the page of the docs on a run of one model, as Markdown.
 
     `figure` is a path from the page; `changes` says why verdicts differ from those on the page
     before; of a `larger` run the page has the answers, how orders depend on them, and how its
-    other methods compare with those of this run.
+    other methods compare with those of this run; of a run with other `operators` of ablation, how
+    they order the methods and what they do to the inputs.
     """
     numbers = summary.numbers
     names = {*summary.models, *summary.datasets, *summary.methods}
@@ -129,6 +135,7 @@ def real_numbers_page(
         answers_of_larger=_answers(larger.numbers) if larger else "",
         by_answer_of_larger=_by_answer(larger.by_answer) if larger else "",
         others_of_larger=_against_methods_of(summary, larger) if larger else "",
+        operators=_operators(operators) if operators else None,
         rankings=dict(_rankings(numbers, summary.protocols)),
         figure=figure,
     )
@@ -138,8 +145,7 @@ def _answers(numbers: Numbers) -> str:
     """Return the table of what the model answered."""
     results = numbers.results("accuracy")
     (block,) = blocks(results, {"": {}}, each("dataset", results.datasets), ANSWERS)
-    headings = ("Dataset", *(column.label for column in ANSWERS))
-    return markdown_table(headings, markdown_rows(block))
+    return _table("Dataset", ANSWERS, block)
 
 
 def _against_methods_of(summary: Summary, larger: Summary) -> str:
@@ -160,6 +166,39 @@ def _against_methods_of(summary: Summary, larger: Summary) -> str:
         lines.append((label, *counts))
     heads = [f"{METRICS[metric].label}, {protocol}" for protocol, metric in cells]
     return markdown_table(("method", *heads), lines) if lines else ""
+
+
+def _operators(summary: Summary) -> dict[str, Any]:
+    """Return what the page says of a run with other operators of ablation."""
+    return {
+        "run": summary.run,
+        "counts": sample_counts(summary.numbers.results("statistics")),
+        "methods": summary.methods.values(),
+        "orders": _orders_by_operator(summary.numbers),
+        "meaning_of_orders": notes.text("sensitivity"),
+        "inputs": _inputs_by_operator(summary.numbers),
+        "meaning_of_inputs": notes.text("off_distribution"),
+    }
+
+
+def _orders_by_operator(numbers: Numbers) -> dict[str, str]:
+    """Return by metric how other operators order the methods, and other samples for comparison."""
+    results = numbers.results("sensitivity")
+    changes = {name: ALTERNATIVES[name] for name in (*OPERATORS.values(), HALF_SAMPLES)}
+    grid = sensitivity.columns(results)
+    made = blocks(results, metrics(AUC_METRICS), each("part", changes), grid, sparse=True)
+    return {block.title: _table("choice changed", grid, block) for block in made}
+
+
+def _inputs_by_operator(numbers: Numbers) -> dict[str, str]:
+    """Return by dataset what operators do to the inputs."""
+    made = off_distribution.of_datasets(numbers.results("off_distribution"))
+    corner = "ablation of random tokens"
+    return {block.title: _table(corner, off_distribution.COLUMNS, block) for block in made}
+
+
+def _table(corner: str, grid: Sequence[Column], block: Block) -> str:
+    return markdown_table((corner, *(column.label for column in grid)), markdown_rows(block))
 
 
 def _rankings(numbers: Numbers, protocols: Iterable[str]) -> Iterator[tuple[str, str]]:

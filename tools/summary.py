@@ -23,9 +23,10 @@ from pisoft.errors import BenchmarkError
 from pisoft.pages.findings import Numbers
 from pisoft.pages.index import version_facts
 from pisoft.statistics.advantage import HALVES
+from pisoft.statistics.alternatives import HALF_SAMPLES, OPERATORS
 from pisoft.statistics.metrics import AUC_METRICS, AVERAGE
 from pisoft.statistics.permutation_baseline import GAIN
-from pisoft.statistics.results import KEYS, select
+from pisoft.statistics.results import select
 from pisoft.store.files import whole_files
 from pisoft.store.parquet import OK
 from pisoft.store.schemas import RESULT
@@ -38,6 +39,9 @@ KEPT: dict[str, dict[str, Any]] = {
     "advantage": {"metric": ["pi_soft_ns", "pi_soft_nc"], "dataset": AVERAGE, "part": HALVES},
     "permutation_baseline": {"metric": AUC_METRICS, "dataset": AVERAGE, "part": GAIN},
     "accuracy": {},
+    # Of a run with other operators of ablation.
+    "sensitivity": {"part": [HALF_SAMPLES, *OPERATORS.values()]},
+    "off_distribution": {},
 }
 PROCEDURES = "Intervals: Hall's t; tests: step-down bootstrap-t of means"  # of what is kept now
 CELL = ["protocol", "model", "dataset", "metric", "method"]  # of values of single samples
@@ -105,15 +109,12 @@ class Summary(Strict):
 
 
 def results_of(rows: Mapping[str, pd.DataFrame]) -> dict[str, Rows]:
-    """Return the rows :data:`KEPT`, without columns that have no entry.
-
-    A question that was not run has no rows.
-    """
+    """Return the rows :data:`KEPT` of questions that were run, without columns of no entry."""
     parts = {}
     for kind, keys in KEPT.items():
         chosen = select(rows[kind], **keys).drop(columns="question").replace("", np.nan)
-        filled = chosen.columns[chosen.notna().any()]
-        parts[kind] = rows_of(chosen[[*KEYS, "value", "n"] if chosen.empty else filled])
+        if not chosen.empty:
+            parts[kind] = rows_of(chosen[chosen.columns[chosen.notna().any()]])
     return parts
 
 

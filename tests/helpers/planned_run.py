@@ -14,7 +14,7 @@ from pisoft.cost.lengths import SampleLengths
 # Beginnings of the rules that only ask for a commit, or turn results into numbers and pages.
 SHORT = (
     *("resolve", "make_masked", "construct", "summarise", "validate", "normalise", "check"),
-    *("estimate", "compare", "tabulate", "plot", "build_explorer", "build_figure_pages"),
+    *("estimate", "decide", "compare", "tabulate", "plot", "build_explorer", "build_figure_pages"),
     *("build_index", "note"),
 )
 CATALOGUE = Path(__file__).parents[2] / "config/catalogue"

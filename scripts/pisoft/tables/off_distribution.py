@@ -7,17 +7,17 @@ import numpy as np
 from pisoft.statistics.off_distribution import CLEAN, OPERATORS
 from pisoft.tables import notes
 from pisoft.tables.grid import Column, blocks, each, grid_table, with_interval
-from pisoft.tables.layout import Table
+from pisoft.tables.layout import Block, Table
 from pisoft.views.registry import display
-from pisoft.views.view import View
+from pisoft.views.view import Results, View
 
-COLUMNS = {
-    "Entropy, nats": {"metric": "entropy"},
-    "Probability of label words": {"metric": "label_probability"},
-    "Attention on these tokens": {"metric": "attention"},
-    "Attention before": {"metric": "attention", "part": CLEAN},
-    "Norm of the last layer": {"metric": "hidden_norm"},
-}
+COLUMNS = [
+    Column("Entropy, nats", {"metric": "entropy"}, with_interval),
+    Column("Probability of label words", {"metric": "label_probability"}, with_interval),
+    Column("Attention on these tokens", {"metric": "attention"}, with_interval),
+    Column("Attention before", {"metric": "attention", "part": CLEAN}, with_interval),
+    Column("Norm of the last layer", {"metric": "hidden_norm"}, with_interval),
+]
 SHOWN = (0.1, 0.5, 0.9)  # retaining probabilities, or those of the grid nearest to them
 
 
@@ -30,6 +30,14 @@ SHOWN = (0.1, 0.5, 0.9)  # retaining probabilities, or those of the grid nearest
 def table(view: View) -> Table:
     """Build the table of one protocol and model: measures by operator and π."""
     results = view.results("off_distribution")
+    made = of_datasets(results)
+    counts = notes.samples(results.select(metric="entropy", part=""))
+    below = [notes.text("interval"), notes.of_table("off_distribution"), counts]
+    return grid_table(view, results, COLUMNS, made, below, corner="Ablation of random tokens")
+
+
+def of_datasets(results: Results) -> tuple[Block, ...]:
+    """Return a block for each dataset: the clean input, then each operator at some π."""
     pis = results.rows["position"].dropna().unique()
     nearest = dict.fromkeys(float(pis[np.abs(pis - pi).argmin()]) for pi in SHOWN)
     present = set(results.rows["operator"])
@@ -39,8 +47,4 @@ def table(view: View) -> Table:
         if operator in present
         for pi in nearest
     }
-    grid = [Column(label, keys, with_interval) for label, keys in COLUMNS.items()]
-    made = blocks(results, each("dataset", results.datasets), lines, grid)
-    counts = notes.samples(results.select(metric="entropy", part=""))
-    below = [notes.text("interval"), notes.of_table("off_distribution"), counts]
-    return grid_table(view, results, grid, made, below, corner="Ablation of random tokens")
+    return blocks(results, each("dataset", results.datasets), lines, COLUMNS)

@@ -10,7 +10,7 @@ from pisoft.statistics.metrics import AUC_METRICS
 from pisoft.tables import grid, notes
 from pisoft.tables.layout import Entry, Table
 from pisoft.views.registry import display
-from pisoft.views.view import Number, View
+from pisoft.views.view import Number, Results, View
 
 
 @display(
@@ -22,25 +22,30 @@ from pisoft.views.view import Number, View
 def table(view: View) -> Table:
     """Build the table of one protocol and model."""
     results = view.results("sensitivity")
-    labels, summary = view.settings.methods, results.summary
+    lines, grid_columns = grid.each("part", ALTERNATIVES), columns(results)
+    made = grid.blocks(results, grid.metrics(AUC_METRICS), lines, grid_columns, sparse=True)
+    orders = notes.of_orders(results, ALTERNATIVES)
+    below = [notes.of_table("sensitivity"), *orders, notes.samples(results)]
+    return grid.grid_table(view, results, grid_columns, made, below, corner="Choice changed")
+
+
+def columns(results: Results) -> list[grid.Column]:
+    """Return the columns: τ on each dataset, whether another method is best, the largest change."""
+    summary = results.summary
 
     def best(number: Number) -> Entry:
         if np.isnan(number.value):
             return Entry(NOTHING)
         if not number.text:  # of several orders
             return Entry(f"in {100 * number.value:.0f} %")
-        methods = ", ".join(labels.get(name, name) for name in number.text.split(", "))
+        names = number.text.split(", ")
+        methods = ", ".join(results.methods.get(name, name) for name in names)
         return Entry(methods if number.value else "no")
 
-    columns = [
+    return [
         *grid.columns("dataset", results.with_average, grid.with_interval),
         grid.Column("Another is best", {"dataset": summary, "other": "best_changes"}, best),
         grid.Column(
             "Largest change of rank", {"dataset": summary, "other": "rank_change"}, grid.general
         ),
     ]
-    lines = grid.each("part", ALTERNATIVES)
-    made = grid.blocks(results, grid.metrics(AUC_METRICS), lines, columns, sparse=True)
-    orders = notes.of_orders(results, ALTERNATIVES)
-    below = [notes.of_table("sensitivity"), *orders, notes.samples(results)]
-    return grid.grid_table(view, results, columns, made, below, corner="Choice changed")
