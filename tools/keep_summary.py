@@ -99,8 +99,8 @@ def main(arguments: argparse.Namespace) -> None:
         results=results_of({kind: load_rows(paths, kind) for kind, paths in files.items()}),
         samples=samples_of(samples) if arguments.samples else None,
     )
-    folder = FIGURES if summary.run == OPERATORS_RUN else BOARD  # which has those methods already
-    path = arguments.folder / folder / f"{summary.run}.json"
+    board = FIGURES if summary.run == OPERATORS_RUN else BOARD  # which has those methods already
+    path = arguments.folder / board / f"{summary.run}.json"
     keep(path, summary)
     print(path)
     if summary.run in (README_RUN, PAGE_RUN):
