@@ -55,6 +55,6 @@ rule all:
         tables=[*TABLES],
         figures=[*FIGURES],
         front=expand("<results>/{name}", name=["index.html", "verdicts.txt", "report.html"]),
-        pages=[*PAGES],
+        pages=[*PAGES, "<results>/docs.html"],
     message:
         "All results are there"

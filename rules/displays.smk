@@ -20,6 +20,7 @@ BAR = {
     **PAGES,
     "<results>/report.html": "Report",
     "<results>/index.html#how-to-read-these-numbers": "How to read",
+    "<results>/docs.html": "Docs",
 }
 BAR = [f"{title}={path.replace('<results>', str(RESULTS))}" for path, title in BAR.items()]
 

@@ -1,9 +1,9 @@
 # In:  summaries and figures; prompts, generations, attributions and soft files of the run.
 # Out: <results>/index.html, the front page, and verdicts.txt, what it says first, with which the
-#      report begins and a run ends; <results>/tables/published/, the run's numbers beside the
-#      paper's, if it has one of the paper's models; <results>/explorer.html, the scores of single
-#      samples, token by token; <results>/report.html, in place of a report older than a result.
-from pisoft.workflow.displays import EXPLORER_TEMPLATES, PAGE_TEMPLATES, reported_page
+#      report begins and a run ends; docs.html, docs for its readers; tables/published/, numbers
+#      beside the paper's, if the run has one of its models; explorer.html, the scores of single
+#      samples, token by token; report.html, in place of a report older than a result.
+from pisoft.workflow.displays import EXPLORER_TEMPLATES, INDEX_TEMPLATES, reported_page
 
 
 rule build_index:
@@ -16,7 +16,8 @@ rule build_index:
         attributions=cells(ATTRIBUTIONS),
         soft=cells(SOFT),
     output:
-        html=reported_page("<results>/index.html", "index", "Answer"),
+        html=reported_page("<results>/index.html", "Answer"),
+        docs="<results>/docs.html",
         verdicts="<results>/verdicts.txt",
     log:
         "<logs>/build_index.log",
@@ -29,7 +30,7 @@ rule build_index:
         mem_mb=4000,
         runtime=10,
     params:
-        **job("build_index", "index", *PAGE_TEMPLATES),
+        **job("build_index", "index", *INDEX_TEMPLATES),
         files=named_files,
         outputs=named_outputs,
         links=[
@@ -39,7 +40,7 @@ rule build_index:
         pages=BAR,
         warning=WARNING,
     message:
-        "Writing the front page"
+        "Writing the front page and the docs"
     shell:
         "{params.command} --settings {params.settings:q} --files {params.files:q} "
         "--outputs {params.outputs:q} --links {params.links:q} --pages {params.pages:q} "
@@ -78,9 +79,7 @@ use rule build_index as compare_with_paper with:
         agreement="<results>/tables/published/agreement.csv",
         robustness="<results>/tables/published/robustness.csv",
         tex="<results>/tables/published/against_paper.tex",
-        html=reported_page(
-            "<results>/tables/published/against_paper.html", "against_paper", "Against the paper"
-        ),
+        html=reported_page("<results>/tables/published/against_paper.html", "Against the paper"),
     log:
         "<logs>/compare_with_paper.log",
     benchmark:
@@ -106,7 +105,7 @@ use rule build_index as build_explorer with:
         evidence_samples=EVIDENCE_SAMPLES,
         datamodel_samples=DATAMODEL_SAMPLES,
     output:
-        html=reported_page("<results>/explorer.html", "explorer", "Explorer"),
+        html=reported_page("<results>/explorer.html", "Explorer"),
     log:
         "<logs>/build_explorer.log",
     benchmark:

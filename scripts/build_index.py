@@ -1,4 +1,4 @@
-"""Write the front page of a run: who leads, what supports it, all ranks, links, failures.
+"""Write the front page of a run (who leads, what supports it, ranks, links, failures), and docs.
 
 Among the files are the main figure, `figure=…/{protocol}/{model}/{dataset}.svg`, answers,
 `generations=…/{model}/{dataset}.parquet`, and evaluations,
@@ -11,6 +11,7 @@ import argparse
 from dataclasses import replace
 
 from pisoft.config.jobs.pages import IndexJob
+from pisoft.pages.docs import docs_page
 from pisoft.pages.findings import Numbers
 from pisoft.pages.index import EVIDENCE, facts_of, index_page
 from pisoft.pages.page import Figure, write_html, write_verdicts
@@ -46,10 +47,13 @@ def main(arguments: argparse.Namespace) -> None:
         files=arguments.links,
         warning=arguments.warning,
     )
-    (html_file,), (verdicts_file,) = arguments.outputs["html"], arguments.outputs["verdicts"]
+    html_file, docs_file, verdicts_file = (
+        file for name in ("html", "docs", "verdicts") for file in arguments.outputs[name]
+    )
     page = replace(page, pages=addresses(arguments.pages, html_file))
-    with whole_files(html_file, verdicts_file) as (html, text):
+    with whole_files(html_file, docs_file, verdicts_file) as (html, docs, text):
         write_html(page, html)
+        docs.write_text(docs_page(addresses(arguments.pages, docs_file)), encoding="utf-8")
         write_verdicts(page, text)
 
 

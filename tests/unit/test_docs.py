@@ -94,7 +94,8 @@ def test_broken_links_and_pages_left_out_stop_the_build(tmp_path: Path) -> None:
     links = ["gone.md", "tutorial/first-run.md#nowhere", "/tutorial/first-run.md"]
     shutil.copy(ROOT / "mkdocs.yml", tmp_path)
     shutil.copytree(ROOT / "docs", tmp_path / "docs")
-    (tmp_path / "tools").symlink_to(ROOT / "tools")  # of the leaderboard
+    for folder in ("scripts", "tools"):  # of formulas and the leaderboard
+        (tmp_path / folder).symlink_to(ROOT / folder)
     (tmp_path / "docs/left-out.md").write_text("# Not in the contents\n", encoding="utf-8")
     with (tmp_path / "docs/index.md").open("a", encoding="utf-8") as index:
         index.writelines(f"\n[planted]({link})\n" for link in links)

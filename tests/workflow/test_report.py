@@ -238,7 +238,7 @@ def test_a_table_opens_with_what_its_file_holds(page, report):
 
 
 def test_pages_can_be_read_by_all_and_on_a_telephone(browser, report):
-    for name in ("index", "explorer", "tables/pi_soft_auc/dynamic/toy", PAGE_OF_FIGURE):
+    for name in ("index", "explorer", "docs", "tables/pi_soft_auc/dynamic/toy", PAGE_OF_FIGURE):
         check_accessible(browser, report.parent / f"{name}.html")
 
 
@@ -247,7 +247,7 @@ def test_every_link_on_every_page_leads_somewhere(visited, report):
         assert report.parent / "index.html" in {file for file, _ in links} | {page}, "the bar"
         for file, part in links:
             assert file.is_file() or file.is_dir(), f"{page}: {file}"
-            if part and file.name == "index.html":
+            if part and file.name in ("index.html", "docs.html"):
                 assert f'id="{part}"' in file.read_text(encoding="utf-8"), f"{page}: {part}"
 
 
@@ -255,7 +255,8 @@ def test_the_front_page_links_to_every_table_and_figure(visited, report):
     run = report.parent
     files = {file for file, _ in visited[run / "index.html"]}
     pages = {page for room in ("tables", "figures") for page in (run / room).rglob("*.html")}
-    assert files == pages | {run / "index.html", run / "explorer.html", report}
+    others = {run / f"{name}.html" for name in ("index", "explorer", "docs")}
+    assert files == pages | others | {report}
 
 
 def test_a_figure_opens_in_a_page_with_its_caption_and_data(browser, report):

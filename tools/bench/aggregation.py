@@ -271,7 +271,8 @@ def page_jobs(config: Config, root: Path) -> Iterator[Job]:
     yield Job("compare_with_paper", "compare_with_paper", line, tuple(made.values()))
     kinds = ("statistics", "comparisons", "ranks", "coverage", "variance_components")
     (cell, *_) = cells_of(config, ("protocol", "model", "dataset"))
-    made = {"html": root / "index.html", "verdicts": root / "verdicts.txt"}
+    names = {"html": "index.html", "docs": "docs.html", "verdicts": "verdicts.txt"}
+    made = {kind: root / name for kind, name in names.items()}
     given = {kind: files[kind] for kind in kinds}
     given["figure"] = root / "figures/pi_curves/{protocol}/{model}/{dataset}.svg".format(**cell)
     # Only the provenance of these is read.

@@ -32,6 +32,14 @@ GROUPS = {
 }
 MORE = "More"
 ORDER = (*GROUPS, MORE)
+# Pages of `docs/` that a run holds, in order.
+DOCS = (
+    "how-to/read-the-results.md",
+    "reference/metrics.md",
+    "explanation/what-the-numbers-are.md",
+    "explanation/which-test.md",
+    "explanation/pitfalls.md",
+)
 
 
 def group_of(name: str) -> str:

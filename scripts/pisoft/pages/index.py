@@ -60,8 +60,9 @@ def index_page(
             *_rankings(numbers, averages),
             Section(
                 "How to read these numbers",
-                (meaning, findings.sizes(numbers), text("docs")),
+                (meaning, findings.sizes(numbers)),
                 (example_table(),),
+                claims=(Claim(text("docs"), Link("docs.html", "Docs", "Docs of the benchmark")),),
             ),
             links(files, numbers.labels),
             Section("Both metrics over π", figure=figure),

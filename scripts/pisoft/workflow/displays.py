@@ -9,7 +9,7 @@ from typing import Any
 
 from snakemake.io import report
 
-from pisoft.pages.groups import ORDER, group_of, place_of
+from pisoft.pages.groups import DOCS, ORDER, group_of, place_of
 from pisoft.store.schemas import FILES
 from pisoft.views.registry import Display, displays_in
 
@@ -32,15 +32,22 @@ PAGE_TEMPLATES = (
     *TABLE_TEMPLATES,
     *(f"{TEMPLATES}/{name}" for name in ("page.html.jinja", "page.tex.jinja", "texts.toml")),
 )
+ROOT = Path(__file__).parents[3]
+INDEX_TEMPLATES = (
+    *PAGE_TEMPLATES,
+    f"{TEMPLATES}/docs.html.jinja",
+    *(f"docs/{page}" for page in DOCS),
+    *sorted(str(path.relative_to(ROOT)) for path in ROOT.glob("docs/assets/how-to-read/**/*.svg")),
+)
 EXPLORER_TEMPLATES = (
     *TABLE_TEMPLATES[:2],
     *(f"{TEMPLATES}/explorer.{end}" for end in ("html.jinja", "css", "js")),
 )
 
 
-def reported_page(path: str, caption: str, title: str) -> Any:
-    """Return the file of a page as the report lists it, with a caption of `rules/captions/`."""
-    file, labels = f"captions/{caption}.rst", {"page": title}
+def reported_page(path: str, title: str) -> Any:
+    """Return the file of a page as the report lists it, with its caption of `rules/captions/`."""
+    file, labels = f"captions/{Path(path).stem}.rst", {"page": title}
     return report(path, caption=file, category=CATEGORIES["pages"], labels=labels)
 
 

@@ -1,4 +1,7 @@
-"""A hook of mkdocs: formulas between `$` signs become MathML, which needs no script."""
+"""TeX between `$` signs becomes MathML, which needs no script; also a hook of mkdocs.
+
+`pymdownx.arithmatex` marks the formulas.
+"""
 
 from __future__ import annotations
 
