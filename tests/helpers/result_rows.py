@@ -9,6 +9,7 @@ from typing import Any
 import pandas as pd
 import pyarrow as pa
 
+from pisoft.statistics.metrics import AUC_METRICS
 from pisoft.statistics.results import summary_table
 from pisoft.store.schemas import SCHEMAS
 
@@ -41,6 +42,30 @@ def sample_rows(
         }
         for method, column in values.items()
         for number, value in enumerate(column)
+    ]
+
+
+def study_rows(
+    values: Mapping[int, Mapping[str, Iterable]],
+    *,
+    fixed: int = 2,
+    weights: str = "loosened",
+    candidates: Iterable[int] = (1, 2, 4),
+    **keys: Any,
+) -> Rows:
+    """Return rows of `layer_study`; `values` = {depth: {part: by sample}}, alike by all metrics."""
+    return [
+        {
+            **{**CELL, "dataset": "sst2", "method": f"grad_ellm-{weights}-{depth}", **keys},
+            **{"token_weights": weights, "part": part, "sample_id": f"{part}-{number}"},
+            **{"depth": depth, "candidate": depth in candidates, "fixed": depth == fixed},
+            **{"metric": metric, "value": value},
+            "status": "nonfinite_attribution" if value is None else "ok",
+        }
+        for depth, parts in values.items()
+        for part, column in parts.items()
+        for number, value in enumerate(column)
+        for metric in AUC_METRICS
     ]
 
 

@@ -150,24 +150,13 @@ def test_without_evidence_the_key_sentence_is_the_densest_of_those_long_enough()
     assert key_sentence(example(texts, {})).texts == texts[:5], "of equal ones the first"
 
 
-def test_bars_are_as_wide_as_the_words_that_matplotlib_draws():
-    figure = draw(example(top={"random": [7]}))
-    (bar,) = figure.axes[0].patches
-    (text,) = (text for text in figure.axes[0].texts if text.get_text() == "awful")
-    box = text.get_window_extent().transformed(figure.axes[0].transData.inverted())
-    assert bar.get_x() == pytest.approx(box.x0, abs=1)
-    assert bar.get_x() + bar.get_width() == pytest.approx(box.x1, abs=1)
-
-
-def test_every_row_has_its_method_s_name_once_for_all_and_says_why_it_has_no_bars():
+def test_every_row_has_its_method_s_name_and_the_first_says_why_it_has_no_bars():
     texts = [f" word{k}" for k in range(100)]
-    failed = example(texts, missing={"mine": "nonfinite attribution"}, top={"random": [1]})
-    figure = draw(failed, example())
-    assert not figure.legends
+    figure = draw(example(texts, missing={"mine": "nonfinite attribution"}))
     drawn = [(text.get_text(), text.get_position()[1]) for text in figure.axes[0].texts]
     rows = {label: [y for text, y in drawn if text == label] for label in METHODS.values()}
     lines = len(rows["Random"])
-    assert lines > 2, "the first text has several lines"
+    assert lines > 2
     assert [len(places) for places in rows.values()] == [lines] * 3
     (why,) = (y for text, y in drawn if text == "none: nonfinite attribution")
     assert why == rows[METHODS["mine"]][0]

@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 import scipy.stats
 
+from helpers.result_rows import study_rows
 from helpers.script_runs import summarise
 from helpers.soft_files import soft_rows, write_soft
 from pisoft.attribution import load_method
@@ -25,24 +26,6 @@ from pisoft.statistics.results import select, summary_table
 from pisoft.store.parquet import read_rows, write_rows
 
 NS, NC = AUC_METRICS
-
-
-def study_rows(values, *, fixed=2, weights="loosened", candidates=(1, 2, 4)):
-    """Rows of `layer_study`; `values` = {depth: {"development": […], "rest": […]}}.
-
-    Metrics have equal values. A value of None is a failed sample.
-    """
-    of_weights = {"protocol": "dynamic", "model": "llama", "token_weights": weights}
-    rows = []
-    for depth, parts in values.items():
-        of_depth = {"depth": depth, "candidate": depth in candidates, "fixed": depth == fixed}
-        of_depth |= of_weights | {"method": f"grad_ellm-{weights}-{depth}", "dataset": "sst2"}
-        for part, numbers in parts.items():
-            for position, value in enumerate(numbers):
-                row = {**of_depth, "sample_id": f"{part}-{position}", "part": part, "value": value}
-                row["status"] = "nonfinite_attribution" if value is None else "ok"
-                rows += [{**row, "metric": metric} for metric in AUC_METRICS]
-    return rows
 
 
 DISAGREEING = {

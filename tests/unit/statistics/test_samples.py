@@ -82,18 +82,3 @@ def test_mean_rows_are_those_of_a_regression_with_clusters_of_different_sizes():
     for given, expected in ((clusters, (fit.bse.iloc[0], count)), ({}, (present.sem(), np.nan))):
         row = mean_rows(values, given)[["standard_error", "n_clusters"]].iloc[0]
         assert row.tolist() == pytest.approx(list(expected), nan_ok=True)
-
-
-def test_intervals_cover_correlated_samples_only_by_their_clusters():
-    """100 samples in 44 clusters, half of the variance between these."""
-    generator = np.random.default_rng(2)
-    cluster = np.sort(np.r_[np.arange(44), generator.integers(44, size=56)])
-    shared, of_sample = generator.normal(size=(2, 100, 2000))
-    values = table_of((shared[cluster] + of_sample) / np.sqrt(2))
-    clusters = dict(zip(values.index, map(str, cluster), strict=True))
-    covered = []
-    for of_means in (Samples.of_means(values), Samples.of_means(values, clusters)):
-        rows = estimate_rows({"d": of_means}, DRAWING).query("dataset == 'd'")
-        covered.append(((rows["low"] <= 0) & (rows["high"] >= 0)).mean())
-    assert covered[0] < 0.86
-    assert 0.935 < covered[1] < 0.965
