@@ -52,10 +52,17 @@ def write_soft(folder, rows, cell=CELL):
 
 
 def soft_summaries(folder, rows):
-    """Write the summaries of soft metrics of each method's rows, and return their files by kind."""
+    """Write the summaries of soft metrics of rows by method, or by method and dataset.
+
+    Return their files by kind.
+    """
     kinds = ("soft_samples", "curves", "soft_sample_curves")
     files = {kind: folder / f"{kind}.parquet" for kind in kinds}
-    soft = [write_soft(folder, rows[name], CELL._replace(method=name)) for name in rows]
+    soft = []
+    for key, of_cell in rows.items():
+        method, dataset = (key, CELL.dataset) if isinstance(key, str) else key
+        cell = CELL._replace(method=method, dataset=dataset)
+        soft.append(write_soft(folder, of_cell, cell))
     script_runs.summarise("soft", STATISTICS, {"soft": soft}, files)
     return files
 

@@ -53,7 +53,6 @@ def draw(*shown, methods=METHODS):
 
 
 def heights(figure):
-    """Return the heights of the drawn texts, by text."""
     return {text.get_text(): text.get_position()[1] for text in figure.axes[0].texts}
 
 

@@ -65,7 +65,6 @@ def statistics_rows(published, shift=0.0, half_width=0.01, models=(LLAMA,)):
 
 
 def without(rows, **selection):
-    """Rows but those whose columns equal all of the given values."""
     return [row for row in rows if not selection.items() <= row.items()]
 
 

@@ -82,12 +82,10 @@ def opened(browser, page_file):
 
 
 def address(page):
-    """Return the state in the address."""
     return {key: value for key, (value,) in parse_qs(page.url.split("#")[1]).items()}
 
 
 def choose(page, **options):
-    """Choose an option by its value in lists by name."""
     for name, value in options.items():
         page.get_by_role("combobox", name=name.replace("_", " ")).select_option(value)
 

@@ -18,7 +18,6 @@ from pisoft.pages.findings import (
     Numbers,
     Order,
     answer,
-    headline,
     rounding,
     validity,
 )
@@ -74,10 +73,10 @@ def numbers_of(
     for row in (*statistics, *comparisons):
         if untested in (row["method"], row["other"] or row["best"]):
             row["p_adjusted"] = None
-    densities = {NS: -0.2, NC: -0.2, "soft_ns": rho_ns, "soft_nc": rho_nc}
     density = [
-        {"metric": metric, "value": rho, "low": rho - 0.1, "high": rho + 0.1}
-        for metric, rho in densities.items()
+        {"metric": metric, "other": "mean_score", "part": "all", "value": rho}
+        | {"low": rho - 0.1, "high": rho + 0.1}
+        for metric, rho in ((NS, -0.2), (NC, -0.2), ("soft_ns", rho_ns), ("soft_nc", rho_nc))
     ]
     advantage = [
         {"metric": metric, "method": "saliency", "part": part, "value": value}
@@ -92,7 +91,7 @@ def numbers_of(
     rows = {
         "statistics": [{**row, "protocol": name} for name in PROTOCOLS for row in statistics],
         "comparisons": [{**row, "protocol": name} for name in PROTOCOLS for row in comparisons],
-        "density_correlations": [{**row, "other": "mean_score", "part": "all"} for row in density],
+        "density_correlations": density,
         "advantage": advantage,
         "permutation_baseline": baseline,
         "ranks": ranks,
@@ -126,7 +125,6 @@ def test_without_significant_differences_all_is_inconclusive() -> None:
 
 
 def led_by(*names: str) -> list[str]:
-    """Return all methods, some of them in front."""
     return [*names, *(name for name in METHODS if name not in names)]
 
 
@@ -187,13 +185,6 @@ def test_a_lower_half_that_is_not_significant_confirms_nothing() -> None:
     assert "larger over π ≥ 0.5 for 0 and smaller for 0" in late.why
 
 
-def test_equal_methods_are_all_best_and_untested_ones_are_not_tied():
-    numbers = {"rank": [1.5, 1.5, 3, 4, 5], "p_adjusted": [1.0, np.nan, 0.05, 0.049, np.nan]}
-    order = Order(pd.DataFrame(numbers, index=[*"abcde"]), pd.DataFrame(), {})
-    assert order.best == ["a", "b"]
-    assert list(order.groups.values()) == [[], ["c"], ["d"], ["e"]]
-
-
 def order_of(p_values: dict[str, float], ranks: list[float]) -> Order:
     """Return an order of methods whose values fall by 0.1 with each rank; 0.04 is detectable."""
     rows = {"rank": ranks, "p_adjusted": list(p_values.values()), "detectable": 0.04}
@@ -227,30 +218,8 @@ def test_the_answer_names_leader_runner_up_and_test(ns: Order, nc: Order, senten
 
 
 @pytest.mark.parametrize(
-    ("leaders", "p_value", "sentence"),
-    [
-        (["saliency", "random", "saliency"], APART, "Saliency leads 8 of 12 {} 8 rankings."),
-        (["saliency", "random"], NOT_APART, "Saliency, Random each lead 4 of 8 {} no ranking."),
-    ],
-)
-def test_of_several_rankings_the_answer_counts(
-    leaders: list[str], p_value: float, sentence: str
-) -> None:
-    models = {f"model{k}": numbers_of(p_value, led_by(name)) for k, name in enumerate(leaders)}
-    rows = {
-        question: pd.concat([one.rows[question].assign(model=name) for name, one in models.items()])
-        for question in ("statistics", "comparisons")
-    }
-    clear = "the lead over every other method is significant in"
-    where = f"rankings (by model, routing and metric); {clear}"
-    assert headline(Numbers(rows, models["model0"].labels)) == sentence.format(where)
-
-
-@pytest.mark.parametrize(
     ("needed", "end"),
     [
-        ([7], "the only ranking, with at most 7 samples."),
-        ([None], "none of 1 ranking."),
         ([7, 12], "both rankings, with at most 12 samples."),
         ([None, 12], "1 of 2 rankings, with at most 12 samples."),
         ([None, None], "none of 2 rankings."),

@@ -11,7 +11,7 @@ from helpers.browser import check_accessible, chromium, visit
 from helpers.result_rows import frame
 from helpers.result_sets import CASES, LABELS, Case, rows_of, values_of
 from pisoft.pages.example import PI, example_table
-from pisoft.pages.findings import Numbers, failures, verdict
+from pisoft.pages.findings import Numbers, failures
 from pisoft.pages.index import EVIDENCE, facts_of, index_page
 from pisoft.pages.page import Figure, write_html, write_verdicts
 
@@ -75,16 +75,6 @@ def test_the_page_says_which_datasets_a_model_has_where_they_differ():
     (measured,) = [s for s in page.sections if s.heading == "How to read these numbers"]
     sentence = "Datasets of each model: Llama: SST-2; Mistral: SST-2, IMDb."
     assert measured.paragraphs[1].endswith(sentence)
-
-
-def test_equal_methods_do_not_differ():
-    numbers = numbers_of(PLAIN)
-    numbers.rows["statistics"].loc[:, ["value", "rank", "p_adjusted"]] = 0.5, 2.0, 1.0
-    numbers.rows["comparisons"].loc[:, "p_adjusted"] = 1.0
-    cell = {"protocol": "dynamic", "model": "llama", "metric": "auc_pi_soft_ns"}
-    assert verdict(numbers, **cell).startswith(
-        "All 3 methods are level. Significantly better than random scores: 0 of 2."
-    )
 
 
 def test_the_worked_example_keeps_half_of_the_tokens_on_average():

@@ -7,16 +7,7 @@ import pandas as pd
 import pytest
 
 from helpers import script_runs
-from helpers.soft_files import (
-    GRID,
-    PER_DRAW,
-    STATISTICS,
-    mean_curve,
-    soft_rows,
-    soft_value,
-    write_soft,
-)
-from pisoft.config.cells import Cell
+from helpers.soft_files import GRID, PER_DRAW, mean_curve, soft_rows, soft_summaries, soft_value
 from pisoft.statistics.advantage import HALVES, half_weights
 from pisoft.statistics.metrics import AVERAGE
 from pisoft.statistics.results import select
@@ -27,10 +18,7 @@ STEPS = {"a": 3, "b": 1, "c": 2}
 
 def advantage(folder, *cells):
     """Write cells, (method, dataset, rows), and return the rows of the summary."""
-    soft = [write_soft(folder, rows, Cell("fixed", "", "llama", "", m, d)) for m, d, rows in cells]
-    kinds = ("soft_samples", "curves", "soft_sample_curves")
-    files = {kind: folder / f"{kind}.parquet" for kind in kinds}
-    script_runs.summarise("soft", STATISTICS, {"soft": soft}, files)
+    files = soft_summaries(folder, {(method, dataset): rows for method, dataset, rows in cells})
     del files["soft_samples"]
     return pd.DataFrame(script_runs.summary_rows("advantage", SETTINGS, files, folder))
 

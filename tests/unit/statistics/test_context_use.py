@@ -33,7 +33,6 @@ def samples():
 
 @pytest.fixture(scope="module")
 def results(samples, tmp_path_factory):
-    """Return the results by their keys."""
     folder = tmp_path_factory.mktemp("context_use")
     path = folder / "evidence_samples.parquet"
     write_rows(path, path.stem, samples, {})

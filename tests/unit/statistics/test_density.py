@@ -23,7 +23,6 @@ SETTINGS = {"scope": "content", "normalisation": "minmax", "seed": 1, "resamples
 
 
 def summarised(folder, methods=METHODS, missing=(), unexplained=(), **changed):
-    """Return the rows of both summaries."""
     raw = {m: {s: [None if (m, s) in unexplained else RAW[m, s]] for s in SAMPLES} for m in methods}
     samples = folder / "soft_samples.parquet"
     areas = {m: [None if (m, s) in missing else AREAS[m, s] for s in SAMPLES] for m in methods}

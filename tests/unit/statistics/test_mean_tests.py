@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy.stats import t
 from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.power import TTestPower
 
@@ -24,7 +25,7 @@ def bootstrapped(values, families, resamples=400, seed=1):
 
 
 def looped(values, resamples, seed):
-    """Step-down p-values of a single family, one resample and one hypothesis at a time."""
+    """A single family, one resample and one hypothesis at a time: p-values and detectable means."""
     n, count = values.shape
     drawn = keyed_generator(seed, "bootstrap-t", "d").integers(n, size=(resamples, n))
     errors = values.std(axis=0) / np.sqrt(n)
@@ -39,7 +40,9 @@ def looped(values, resamples, seed):
         reached = 1 + (under_null[:, left].max(axis=1) >= observed[left[0]] - 1e-9).sum()
         p_values[left[0]] = p_value = max(p_value, reached / (resamples + 1))
         left = left[1:]
-    return [p_values[k] for k in range(count)]
+    critical = np.quantile(under_null.max(axis=1), 0.95)
+    detectable = critical * (errors + added) + t.ppf(0.8, n - 1) * errors
+    return [p_values[k] for k in range(count)], detectable
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -49,20 +52,11 @@ def test_families_are_resampled_together_and_stepped_down_each_by_itself(seed):
     families = np.array([0, 1, 0, 0, 1, 0])
     tests = bootstrapped(values, families, 600, seed)  # more than one chunk
     for family in (0, 1):
-        expected = looped(values[:, families == family], 600, seed)
-        assert tests["p_adjusted"][families == family].tolist() == pytest.approx(expected)
+        p_values, detectable = looped(values[:, families == family], 600, seed)
+        of_family = tests[families == family]
+        assert of_family["p_adjusted"].tolist() == pytest.approx(p_values)
+        assert of_family["detectable"].tolist() == pytest.approx(detectable)
     assert (tests["p_value"] <= tests["p_adjusted"]).all()
-
-
-@pytest.mark.parametrize("n", [18, 60])
-def test_skewed_means_of_0_are_significant_in_5_percent_of_families_at_most(n):
-    generator = np.random.default_rng(5)
-    wrong = []
-    for repetition in range(200):
-        values = (generator.gamma(0.3, size=(n, 20)) - 0.3) * np.geomspace(0.1, 1, 20)
-        tests = bootstrapped(values, np.zeros(20), 199, repetition)
-        wrong.append((tests["p_adjusted"] < 0.05).any())
-    assert np.mean(wrong) < 0.05 + 2.6 * np.sqrt(0.05 * 0.95 / 200)
 
 
 @pytest.mark.parametrize("n", [20, 100])
@@ -72,18 +66,6 @@ def test_the_detectable_difference_of_normal_samples_is_that_of_the_t_test(n):
     expected = TTestPower().solve_power(nobs=n, alpha=0.05, power=0.8)
     detectable = bootstrapped(values, [0], 5000)["detectable"][0]
     assert detectable == pytest.approx(expected, rel=0.1)
-
-
-def test_a_detectable_difference_is_significant_in_80_percent_of_families():
-    generator = np.random.default_rng(7)
-    scales = np.geomspace(0.2, 1, 10)
-    typical = bootstrapped(generator.normal(size=(4000, 10)) * scales, np.zeros(10))["detectable"]
-    shift = np.eye(10)[4] * typical[4] * np.sqrt(4000 / 50)
-    significant = []
-    for k in range(200):
-        values = generator.normal(size=(50, 10)) * scales + shift
-        significant.append(bootstrapped(values, np.zeros(10), 199, k)["p_adjusted"][4] < 0.05)
-    assert 0.7 < np.mean(significant) < 0.9
 
 
 def test_no_p_value_is_below_that_of_equal_signs():

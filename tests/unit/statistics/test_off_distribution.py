@@ -35,7 +35,6 @@ def input_rows(samples, seed=0, labels=True):
 
 
 def summarised(paths, folder):
-    """Rows of the summary."""
     settings = {"seed": 1, "resamples": 200}
     rows = script_runs.summary_rows("off_distribution", settings, {"inputs": paths}, folder)
     return pd.DataFrame(rows)

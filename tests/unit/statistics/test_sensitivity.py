@@ -37,7 +37,6 @@ def rows_of(seed, steps=STEPS, draws=5, grid=GRID, failed=()):
 
 
 def methods(seed=0, steps=STEPS, **cell):
-    """Rows of every method's cell."""
     return {m: rows_of(seed + place, steps, **cell) for place, m in enumerate(METHODS)}
 
 

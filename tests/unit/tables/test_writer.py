@@ -54,12 +54,10 @@ def hostile_table():
 
 
 def single(columns, *blocks, **more):
-    """A table with a note."""
     return Table("Title", "Row", columns, blocks, ("A note.",), pd.DataFrame(), **more)
 
 
 def html_of(table, folder):
-    """The text of a table's page."""
     _, _, path = written(table, folder)
     return path.read_text(encoding="utf-8")
 
