@@ -36,6 +36,15 @@ def prompt(sample_id, texts, evidence=None, status="ok"):
     }  # fmt: skip
 
 
+def prompt_of_ids(sample_id, ids, content, **changes):
+    """Return a row of `prompts` with these tokens, of which those at some positions are content."""
+    places = range(len(ids))
+    inside = [place in content for place in places]
+    masks = {"content_mask": inside, "user_mask": inside, "bos_mask": [p == 0 for p in places]}
+    tokens = {"input_ids": list(ids), "token_texts": ["x"] * len(ids)}
+    return prompt(sample_id, []) | tokens | masks | changes
+
+
 def answer(sample_id, label=None, predicted=None, steps=(0,), status="ok"):
     """Return a row of `generations`."""
     count = max(steps, default=-1) + 1
@@ -53,16 +62,14 @@ def of_samples(samples):
     """Return a row of `prompts` and one of `generations` for each sample; all of it is content."""
     pairs = []
     for sample in samples:
-        count = len(sample.prompt_ids)
-        masks = dict.fromkeys(("content_mask", "user_mask", "bos_mask"), [True] * count)
+        ids = sample.prompt_ids
         words = {"label_words": ["Yes", "No"], "label_token_ids": [50, 60]}
-        ids = {"input_ids": sample.prompt_ids, "token_texts": ["x"] * count}
         texts = ["x"] * len(sample.output_ids)
         answered = {"output_ids": sample.output_ids, "output_token_texts": texts}
         answered["target_ids"] = sample.target_ids
         pairs.append(
             (
-                prompt(sample.sample_id, []) | ids | masks | words,
+                prompt_of_ids(sample.sample_id, ids, range(len(ids)), **words),
                 answer(sample.sample_id, predicted="Yes", steps=sample.steps) | answered,
             )
         )

@@ -15,7 +15,7 @@ from pisoft.config.layer_study import decoder_layers, study_depths
 from pisoft.config.loading import load_config
 from pisoft.config.methods import ScoresFile
 from pisoft.config.models import HubModel, LocalModel, TrainedModel
-from pisoft.config.studies import Control, LayerStudy, Permuted
+from pisoft.config.studies import Control, LayerStudy, MetricValidation, Permuted
 from pisoft.config.validation import read_yaml
 from pisoft.errors import BenchmarkError
 
@@ -276,6 +276,7 @@ def test_almost_equal_noise_has_different_names(load):
     ladder = validation.ladder
     assert ladder == ("oracle", *(f"oracle-noise-{noise}" for noise in noisy))
     assert validation.middle == ladder[2]
+    assert MetricValidation(noise=(0.5, 2)).middle == "oracle-noise-0.5"
     labels = [config.evaluated_methods[name].label for name in ladder[1:]]
     assert labels == [f"Oracle, noise {noise}" for noise in noisy]
 

@@ -19,13 +19,10 @@ from pisoft.store.parquet import write_rows
 
 
 def prompt_row(sample_id, tokens, first, perturbable, status="ok"):
-    places = range(tokens)
-    return explained_rows.prompt(sample_id, [], status=status) | {
-        "input_ids": [*places], "token_texts": ["x"] * tokens,
-        "content_mask": [first <= place < first + perturbable for place in places],
-        "user_mask": [place >= 2 for place in places],
-        "bos_mask": [place == 0 for place in places],
-    }  # fmt: skip
+    content, of_user = range(first, first + perturbable), [place >= 2 for place in range(tokens)]
+    return explained_rows.prompt_of_ids(
+        sample_id, range(tokens), content, user_mask=of_user, status=status
+    )
 
 
 def answer_row(sample_id, output, steps, status="ok"):

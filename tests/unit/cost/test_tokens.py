@@ -17,7 +17,7 @@ from transformers import LlamaConfig, LlamaForCausalLM
 
 from helpers import evaluations
 from helpers.attributions import build
-from helpers.explained_rows import of_samples
+from helpers.explained_rows import of_samples, prompt_of_ids
 from helpers.planned_run import sample
 from helpers.random_models import SMALL, VOCABULARY, samples, twins
 from helpers.tiny_tokenizers import numbered_tokenizer
@@ -301,11 +301,7 @@ def test_every_evaluated_step_reads_the_tokens_generated_before_it():
 def test_ranking_is_planned_as_it_is_counted(operator, count, source):
     model, _ = twins("llama-gqa", torch.float32)
     ids = list(range(3, 3 + 6 + count + 2))
-    content = [6 <= place < 6 + count for place in range(len(ids))]
-    prompt = {
-        "sample_id": "s", "input_ids": ids, "content_mask": content, "user_mask": [],
-        "bos_mask": [], "label_words": ["Yes", "No"], "label_token_ids": [50, 60],
-    }  # fmt: skip
+    prompt = prompt_of_ids("s", ids, range(6, 6 + count), label_token_ids=[50, 60])
     scores = {"status": "ok", "raw_scores": ids}
     settings = RankingSettings(operator=operator, counterfactuals=source)
     replace = drawn([prompt], "content", 1) if source else None

@@ -19,11 +19,7 @@ STEPS = 5
 
 def sample_of(sample_id, prompt, content, answer, steps, seed):
     """Return rows of a prompt, of its answer and of random scores at each explained step."""
-    inside = [position in content for position in range(len(prompt))]
-    row = explained_rows.prompt(sample_id, []) | {
-        "input_ids": prompt, "token_texts": ["x"] * len(prompt), "content_mask": inside,
-        "user_mask": inside, "bos_mask": [place == 0 for place in range(len(prompt))],
-    }  # fmt: skip
+    row = explained_rows.prompt_of_ids(sample_id, prompt, content)
     generation = {
         "output_ids": answer, "steps": steps, "target_ids": [answer[step] for step in steps],
     }  # fmt: skip

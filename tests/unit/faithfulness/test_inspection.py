@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 
+from helpers.explained_rows import prompt_of_ids
 from helpers.loaded_models import local_model
 from helpers.quick_cases import one_quick
 from helpers.random_models import SHAPES, twins
@@ -14,10 +15,7 @@ from pisoft.faithfulness.masks import IndependentUniforms
 IDS = [1, 40, 41, 8, 9, 10, 33, 60, 12, 7]
 CONTENT = np.array([3, 4, 6, 7, 8])
 LABELS = [5, 6]
-PROMPT = {
-    "sample_id": "s", "input_ids": IDS, "content_mask": [i in CONTENT for i in range(len(IDS))],
-    "user_mask": [True] * 10, "bos_mask": [True] + [False] * 9, "label_token_ids": LABELS,
-}  # fmt: skip
+PROMPT = prompt_of_ids("s", IDS, CONTENT, label_token_ids=LABELS)
 GENERATION = {"sample_id": "s", "output_ids": [5, 61], "steps": [0, 1], "status": "ok"}
 GRID, DRAWS, SEED = (0.2, 0.7), 3, 4
 MODEL = local_model(dtype="float64")

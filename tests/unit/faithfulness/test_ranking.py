@@ -1,7 +1,6 @@
 """Insertion and deletion against one plain forward per shortened prompt, and known answers."""
 
 import argparse
-from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -13,7 +12,7 @@ from helpers import explained_rows
 from helpers.loaded_models import local_model
 from helpers.quick_cases import each_value_quick
 from helpers.random_masked_models import numbered
-from helpers.random_models import EAGER, SHAPES, VOCABULARY, twins
+from helpers.random_models import SHAPES, VOCABULARY, twins
 from helpers.tiny_tokenizers import numbered_tokenizer
 from pisoft.config.evaluation import RankingSettings
 from pisoft.config.jobs.cells import RankingJob
@@ -21,11 +20,9 @@ from pisoft.errors import BenchmarkError
 from pisoft.faithfulness import counterfactuals, ranking
 from pisoft.faithfulness.counterfactuals import drawn, proposed
 from pisoft.faithfulness.ranking import (
-    RankedSample,
     RankingEvaluator,
     kept_tokens,
     next_token_logits,
-    perturbed_input,
     token_places,
 )
 from pisoft.models.generation import classify
@@ -38,11 +35,7 @@ SEED = 5
 
 
 def prompt_row(sample_id, ids, content):
-    """A row of `prompts` whose content is at the given positions."""
-    inside = [position in content for position in range(len(ids))]
-    given = {"input_ids": list(ids), "token_texts": ["x"] * len(ids)}
-    masks = {"content_mask": inside, "user_mask": inside, "bos_mask": [False] * len(ids)}
-    return explained_rows.prompt(sample_id, []) | given | masks | LABELS
+    return explained_rows.prompt_of_ids(sample_id, ids, content, **LABELS)
 
 
 def random_ids(count, seed):
@@ -148,24 +141,6 @@ def test_curves_equal_one_plain_forward_per_perturbed_prompt(shape, options):
     assert 0 < sum(sum(row["flips"]) for row in rows.values()) < 2 * len(PROMPTS) * steps
 
 
-@torch.no_grad()
-@pytest.mark.parametrize("shape", SHAPES)
-def test_logits_without_tokens_are_those_of_the_shortened_prompt(shape):
-    model, plain = twins(shape)
-    for prompt in PROMPTS[:2]:
-        positions = np.flatnonzero(prompt["content_mask"])
-        kept = kept_tokens(np.random.default_rng(3).permutation(len(positions)), 6)
-        sample = RankedSample(prompt, "Yes", positions, np.zeros(len(positions)), {}, kept)
-        masks = kept.reshape(-1, len(positions))
-        inputs = [perturbed_input(model, sample, mask, "remove") for mask in masks]
-        result = next_token_logits(model, inputs, ranking._read_prefix(model, inputs[0].prefix))
-        for (logits,), mask in zip(result, masks, strict=True):
-            present = np.ones(len(prompt["input_ids"]), dtype=bool)
-            present[positions] = mask
-            ids = torch.tensor([prompt["input_ids"]])[:, present]
-            torch.testing.assert_close(logits, plain(ids).logits[0, -1], **EAGER)
-
-
 # Ranks and steps ------------------------------------------------------------------------------
 
 
@@ -194,37 +169,6 @@ def test_equal_scores_are_ordered_by_lot_the_same_for_every_method():
     raised = first.copy()
     raised[30] = 1
     assert token_places(raised, 3, "s")[30] == 0, "lots decide between equals only"
-
-
-# Known answers --------------------------------------------------------------------------------
-
-
-class AnswersByPresence:
-    """Prefers "No" if and only if a token is missing, whatever else is there."""
-
-    def __init__(self, model, token):
-        self.model, self.token = model, token
-
-    def __call__(self, model, inputs, prefix):
-        logits = torch.zeros(len(inputs), 1, VOCABULARY)
-        for (row,), item in zip(logits, inputs, strict=True):
-            row[25 if self.token in item.token_ids.tolist() else 61] = 1
-        return logits
-
-
-def test_auc_is_the_share_of_steps_at_which_the_deciding_word_is_missing(monkeypatch):
-    """The word has place 3 of 20, so deletion lacks it from step 4 on, insertion until step 3."""
-    model, _ = twins("llama-gqa", torch.float32)
-    prompt = prompt_row("s", [1, *range(3, 23)], range(1, 21))
-    attribution = attribution_row(prompt)
-    attribution["raw_scores"] = [float(-i) for i in range(21)]
-    word = prompt["input_ids"][4]
-    monkeypatch.setattr(ranking, "next_token_logits", AnswersByPresence(model, word))
-    rows = evaluate(model, [(prompt, {"predicted_label": "Yes"}, attribution)])
-    assert rows["s", "deletion"]["flips"] == [False] * 3 + [True] * 17
-    assert rows["s", "deletion"]["auc"] == pytest.approx(17 / 20)
-    assert rows["s", "insertion"]["flips"] == [True] * 3 + [False] * 17
-    assert rows["s", "insertion"]["auc"] == pytest.approx(3 / 20)
 
 
 # Counterfactuals ------------------------------------------------------------------------------
@@ -257,7 +201,7 @@ def test_a_counterfactual_equals_one_plain_forward_per_step(source):
     model, plain = twins("llama-gqa")
     block = block_of(model)
     rows = evaluate(model, block, steps=8, replace=replacing(source))
-    shares = []
+    shares, flipping = [], []
     for prompt, answer, attribution in block:
         content = np.flatnonzero(prompt["content_mask"])
         uniforms = keyed_generator(SEED, "counterfactual", prompt["sample_id"]).random(len(content))
@@ -275,8 +219,9 @@ def test_a_counterfactual_equals_one_plain_forward_per_step(source):
         first = counts[flips.index(True)] / len(order) if any(flips) else 1
         assert row["auc"] == pytest.approx(first)
         shares.append(row["auc"])
-    assert min(shares) < 1, "some flip"
+        flipping.append(any(flips))
     assert len({*shares}) > 1
+    assert {*flipping} == {True, False}, "some never flip"
     alone = evaluate(model, block, steps=8)
     assert {key: row for key, row in rows.items() if key[1] != "counterfactual"} == alone
 
@@ -309,26 +254,6 @@ def test_tokens_are_drawn_by_their_frequency_and_stay_without_another():
     assert set(tokens) == {6, 7}
     assert np.mean(tokens == 7) == pytest.approx(0.75, abs=0.03)
     assert set(drawn([prompt], "content", 1)(prompt, content)) == {5}
-
-
-@pytest.mark.parametrize(("token", "share"), [(5, 4 / 20), (1, 1.0)])
-def test_the_share_is_that_of_the_first_flip_and_one_without(monkeypatch, token, share):
-    """Token 5 has place 3 of 20, so that it is replaced at step 4; token 1 never is."""
-    model, _ = twins("llama-gqa", torch.float32)
-    prompt = prompt_row("s", [1, 2, *range(3, 22)], range(1, 21))
-    attribution = attribution_row(prompt) | {"raw_scores": [float(-i) for i in range(21)]}
-    present = AnswersByPresence(model, token)
-
-    def whole(model, inputs, prefix):
-        read = [replace(i, token_ids=np.array([*i.prefix, *i.token_ids])) for i in inputs]
-        return present(model, read, None)
-
-    monkeypatch.setattr(ranking, "next_token_logits", whole)
-    block = [(prompt, {"predicted_label": "Yes"}, attribution)]
-    rows = evaluate(model, block, replace=lambda prompt, places: np.full(20, 30))
-    row = rows["s", "counterfactual"]
-    assert row["auc"] == pytest.approx(share)
-    assert row["flips"] == [False] * 3 + [token == 5] * 17
 
 
 # Scopes and failures --------------------------------------------------------------------------

@@ -7,8 +7,9 @@ import pytest
 import torch
 
 from helpers.evaluations import distances, evaluated, masks_of
+from helpers.explained_rows import prompt_of_ids
 from helpers.quick_cases import each_value_quick
-from helpers.random_models import SHAPES, VOCABULARY, twins
+from helpers.random_models import SHAPES, twins
 from pisoft.config.evaluation import EvaluationSettings
 from pisoft.faithfulness import soft
 from pisoft.faithfulness.calibration import clip_scores
@@ -28,7 +29,6 @@ from pisoft.faithfulness.soft import (
     measure_in_float32,
 )
 from pisoft.models.model import LanguageModel
-from pisoft.store.scope import perturbable_positions
 
 IDS = [1, 40, 41, 8, 9, 10, 33, 60, 12, 7]
 PERTURBABLE = np.array([3, 4, 6, 7, 8])
@@ -89,17 +89,6 @@ def test_every_draw_equals_the_plain_loop(shape, sampler):
         assert row["h0"] == pytest.approx(plain_distance(plain, np.zeros(5)), abs=1e-7)
 
 
-@pytest.mark.parametrize("shape", SHAPES)
-def test_zeroing_everything_gives_the_closed_form(shape):
-    """All-zero embeddings give uniform logits, so H₀ = √(1 − Σ√p_i / √V)."""
-    model, plain = twins(shape)
-    p = plain(torch.tensor([IDS])).logits[0, -1].softmax(-1)
-    expected = (1 - p.sqrt().sum() / VOCABULARY**0.5).sqrt().item()
-    target = PerturbationTarget(IDS, np.arange(len(IDS)), 5)
-    distance = distances(model, target, np.zeros((1, len(IDS)), bool))
-    assert distance[0] == pytest.approx(expected, abs=1e-7)
-
-
 def with_nan(position):
     raw = raw_scores()
     raw[position] = float("nan")
@@ -135,16 +124,6 @@ def test_only_an_h0_below_the_least_one_is_degenerate():
     for least, status in ((row["h0"], "ok"), (np.nextafter(row["h0"], 1), "degenerate_baseline")):
         (rows,) = evaluated(model, [case], SETTINGS.model_copy(update={"minimum_h0": least}))
         assert {row["status"] for row in rows} == {status}
-
-
-def test_scopes_choose_the_positions():
-    masks = {"bos_mask": [1, 0, 0, 0, 0], "user_mask": [0, 0, 1, 1, 0]}
-    prompt = {"input_ids": [1, 2, 3, 4, 5], **masks, "content_mask": [0, 0, 0, 1, 0]}
-    expected = {
-        "content": [3], "user_turn": [2, 3], "all_but_bos": [1, 2, 3, 4], "all": [0, 1, 2, 3, 4],
-    }  # fmt: skip
-    for scope, positions in expected.items():
-        assert perturbable_positions(prompt, scope).tolist() == positions
 
 
 def steps_of(cases, model, settings=SETTINGS):
@@ -304,20 +283,6 @@ def test_the_step_that_is_repeated_depends_on_its_key_alone():
     assert chosen([2]) == []
 
 
-def test_forwards_and_tokens_are_counted():
-    model, _ = twins("llama-gqa")
-    read = []
-    handle = model.decoder.layers[0].register_forward_pre_hook(
-        lambda _, inputs: read.append(inputs[0].shape[0])
-    )
-    perturber = Perturber(model, 30)
-    perturber.measure([masks_of(TARGET, ~np.eye(7, 5, dtype=bool))])
-    handle.remove()
-    assert read[0] == 1  # the prefix, three tokens
-    assert perturber.forwards == sum(read[1:]) == 7  # two masks are equal; the clean input counts
-    assert perturber.tokens == 7 * 7
-
-
 def test_both_metrics_share_the_draw_of_a_mask(monkeypatch):
     model, _ = twins("llama-gqa")
     drawn, kept_tokens = [], soft.kept_tokens
@@ -362,7 +327,7 @@ def test_equal_masks_of_one_target_share_the_bits_of_one_forward(protocol):
     perturber = Perturber(model, 1, protocol)
     together = perturber.measure([masks_of(target, masks) for target in targets])
     np.testing.assert_array_equal(together, alone)
-    assert perturber.forwards == 2 * (1 + 3)
+    assert (perturber.forwards, perturber.tokens) == (2 * (1 + 3), 4 * 7 + 4 * 9), "behind prefixes"
 
 
 def test_what_does_not_fit_alone_is_tried_once_for_each_budget(monkeypatch, caplog):
@@ -391,9 +356,7 @@ def test_what_does_not_fit_alone_is_tried_once_for_each_budget(monkeypatch, capl
 
 def test_one_heatmap_per_sample_is_evaluated_like_its_mean_given_at_every_step():
     model, _ = twins("llama-gqa")
-    mask = np.isin(range(len(IDS)), PERTURBABLE)
-    masks = dict.fromkeys(("content_mask", "user_mask", "bos_mask"), mask)
-    prompt = {"sample_id": "s", "input_ids": IDS, **masks}
+    prompt = prompt_of_ids("s", IDS, PERTURBABLE)
     answer = {"steps": [0, 2], "target_ids": [5, 6], "output_ids": [5, 9, 6]}
     of_steps = [{**attribution(raw_scores(step)), "step": step} for step in answer["steps"]]
     mean = np.mean([row["raw_scores"] for row in of_steps], axis=0)
