@@ -10,7 +10,9 @@ from unittest.mock import Mock
 import numpy as np
 import pytest
 import torch
+from torch.nn.functional import cosine_similarity
 
+from helpers.fixed_inseq import tensor_states_hook
 from helpers.random_models import SHAPES, samples, twins
 from pisoft.attribution import load_method
 from pisoft.attribution.base import Context
@@ -117,9 +119,30 @@ OURS = [
     ("attention", {"layer": 2}, {"layers": 1}),
     ("attention", {}, {"layers": None}),
     ("occlusion", {}, {}),  # ends of sequence are left alone
+    ("integrated_gradients", {"arguments": {"n_steps": 16}}, {}),
+    ("deeplift", {}, {}),
+    ("value_zeroing", {}, {}),
 ]
 
 
+@pytest.fixture
+def value_zeroing(monkeypatch):
+    """Fix Inseq's, and take its cosines in float64: 1 - cos in float32 is off by 1e-7.
+
+    A distance of 1e-5, its threshold, is no rarity.
+    """
+    from inseq.attr.feat.ops import ValueZeroing
+
+    def cosine(clean, corrupted):
+        return cosine_similarity(clean.double(), corrupted.double(), dim=-1)
+
+    monkeypatch.setattr(ValueZeroing, "get_states_extract_and_patch_hook", tensor_states_hook)
+    monkeypatch.setitem(ValueZeroing.SIMILARITY_METRICS, "cosine", cosine)
+    monkeypatch.delitem(REFUSED, "value_zeroing")
+    monkeypatch.setitem(ARGUMENTS, "value_zeroing", ())
+
+
+@pytest.mark.usefixtures("value_zeroing")
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize(("name", "options", "ours"), OURS)
 def test_scores_are_those_of_our_methods(shape, name, options, ours):
