@@ -41,15 +41,15 @@ class Terminal(io.StringIO):
         return True
 
 
-def made(stream, quiet=()):
-    """Return a logger that writes as Snakemake's does, with one line for each job."""
-    logger = logging.Logger("run")
+def made(stream=None, quiet=(), plan=PLAN):
+    """Return a logger that writes as Snakemake's does, a line for each job, and where it writes."""
+    logger, stream = logging.Logger("run"), stream or io.StringIO()
     shown = ColorizingTextHandler(nocolor=True, stream=stream)
     shown.setFormatter(DefaultFormatter(quiet, show_failed_logs=True))
     shown.addFilter(DefaultFilter(quiet, False, False, False, False))
     logger.addHandler(shown)
-    terminal.one_line_per_job(logger, lambda: "what came out", lambda: PLAN)
-    return logger
+    terminal.one_line_per_job(logger, lambda: "what came out", lambda: plan)
+    return logger, stream
 
 
 def begin(logger, number, message, log=()):
@@ -66,8 +66,7 @@ def end(logger, number, done, total):
 
 
 def test_each_job_is_a_line_with_its_time_its_number_and_the_time_left(clock):
-    stream = io.StringIO()
-    logger = made(stream)
+    logger, stream = made()
     logger.info("Job stats", extra={"event": "run_info", "stats": {"attribute": 6, "total": 6}})
     logger.info("Select jobs to execute...")
     logger.info("Execute 2 jobs...", extra={"event": "job_started", "jobs": [7, 8]})
@@ -85,22 +84,20 @@ def test_each_job_is_a_line_with_its_time_its_number_and_the_time_left(clock):
     ]
 
 
-def test_no_time_left_is_predicted_from_a_small_part_of_the_work(clock, monkeypatch):
-    plan = {number: Planned("attribute", seconds) for number, seconds in ((7, 2.0), (8, 98.0))}
-    monkeypatch.setitem(globals(), "PLAN", plan)
-    stream = io.StringIO()
-    logger = made(stream)
-    begin(logger, 7, "Fetching dataset")
-    end(logger, 7, 1, 2)
-    assert stream.getvalue() == "1 of 2  Fetching dataset: 0 s\n"
-
-
-def test_jobs_beyond_until_are_not_counted(clock):
-    stream = io.StringIO()
-    logger = made(stream)
-    begin(logger, 7, "Tabulating ranks")
-    end(logger, 7, 1, 217)
-    assert stream.getvalue().startswith("1 of 6  Tabulating ranks: ")
+@pytest.mark.parametrize(
+    ("number", "total", "plan", "line"),
+    [
+        (7, 2, {7: Planned("a", 2.0), 8: Planned("a", 98.0)}, "1 of 2  Tabulating: 0 s\n"),
+        (0, 1, PLAN, "1 of 1  Tabulating: 0 s\n"),
+        (7, 217, PLAN, "1 of 6  Tabulating: 0 s, 0 seconds left\n"),
+    ],
+    ids=["a small part of the work", "the last job", "jobs beyond --until are not counted"],
+)
+def test_the_time_left_is_predicted_where_it_can_be(clock, number, total, plan, line):
+    logger, stream = made(plan=plan)
+    begin(logger, number, "Tabulating")
+    end(logger, number, 1, total)
+    assert stream.getvalue() == line
 
 
 def test_the_time_left_is_that_of_the_work_left_and_not_of_the_number_of_jobs():
@@ -131,8 +128,7 @@ def test_units_of_time_are_words(seconds, words):
 def test_a_line_is_cut_where_a_terminal_ends(clock, monkeypatch):
     monkeypatch.setattr(terminal.threading.Thread, "start", lambda thread: None)
     monkeypatch.setenv("COLUMNS", "60")
-    stream = Terminal()
-    logger = made(stream)
+    logger, stream = made(Terminal())
     begin(logger, 7, "Evaluating integrated_gradients on demo-llama, demo-sentiment")
     clock[0] += 3
     end(logger, 7, 1, 6)
@@ -150,20 +146,11 @@ def test_what_a_run_says_at_its_end_fits_80_columns_and_names_a_command():
     assert re.search(r"Start here:  \w[\w-]+ results/demo/index.html\n$", text)
 
 
-def test_the_last_job_has_no_time_left(clock):
-    stream = io.StringIO()
-    logger = made(stream)
-    begin(logger, 0, "All results are there")
-    end(logger, 0, 1, 1)
-    assert stream.getvalue() == "1 of 1  All results are there: 0 s\n"
-
-
 @pytest.mark.parametrize("free", [0, 10**9])
 def test_a_failure_is_shown_with_logs_and_a_full_disk_is_named(tmp_path, monkeypatch, free):
     """A job that Slurm has killed wrote nothing; the reason is in Slurm's log, the second one."""
     monkeypatch.setattr(terminal, "disk_usage", lambda folder: SimpleNamespace(free=free))
-    stream = io.StringIO()
-    logger = made(stream)
+    logger, stream = made()
     log, of_slurm = tmp_path / "job.log", tmp_path / "7.log"
     log.touch()
     of_slurm.write_text("error: Exceeded job memory limit\n")
@@ -183,14 +170,13 @@ def test_a_failure_is_shown_with_logs_and_a_full_disk_is_named(tmp_path, monkeyp
 
 
 def test_where_nothing_was_to_be_done_it_says_what_came_out():
-    stream = io.StringIO()
-    made(stream).info("Nothing to be done (all requested files are present and up to date).")
+    logger, stream = made()
+    logger.info("Nothing to be done (all requested files are present and up to date).")
     assert stream.getvalue().splitlines()[1:] == ["what came out"]
 
 
 def test_lines_of_jobs_are_left_out_where_progress_is_switched_off():
-    stream = io.StringIO()
-    logger = made(stream, quiet={Quietness.PROGRESS})
+    logger, stream = made(quiet={Quietness.PROGRESS})
     begin(logger, 0, "Attributing")
     end(logger, 0, 1, 2)
     assert stream.getvalue() == ""
@@ -198,8 +184,7 @@ def test_lines_of_jobs_are_left_out_where_progress_is_switched_off():
 
 def test_on_a_terminal_the_last_line_is_what_the_longest_job_says(tmp_path, clock, monkeypatch):
     monkeypatch.setattr(terminal.threading.Thread, "start", lambda thread: None)
-    stream = Terminal()
-    logger = made(stream)
+    logger, stream = made(Terminal())
     (lines,) = logger.handlers
     log = tmp_path / "job.log"
     begin(logger, 1, "Evaluating", [log])
@@ -222,7 +207,7 @@ def test_the_last_line_of_a_terminal_follows_the_job(monkeypatch):
                 seen.set()
 
     monkeypatch.setattr(terminal, "STATUS_INTERVAL", 0.001)
-    begin(made(Watched()), 1, "Evaluating")
+    begin(made(Watched())[0], 1, "Evaluating")
     assert seen.wait(30)
 
 
