@@ -217,27 +217,6 @@ def test_a_prompt_may_have_more_than_64_units(model, name):
     assert scores.isfinite().all()
 
 
-@pytest.mark.parametrize("token_budget", [1, 9, 30, 999])
-def test_masked_prompts_share_what_is_before_their_first_difference(model, token_budget):
-    """In batches of the token budget, and each masked prompt once."""
-    read = []
-    handle = model.decoder.register_forward_pre_hook(
-        lambda _, __, options: read.append(tuple(options["inputs_embeds"].shape[:2])),
-        with_kwargs=True,
-    )
-    try:
-        attribute("occlusion", model, [short(scope=[1, 2, 4])], token_budget=token_budget)
-    finally:
-        handle.remove()
-    expected = {
-        1: [(1, 7)] * 4,
-        9: [(1, 7), (1, 7), (1, 4), (2, 3)],
-        30: [(1, 1), (4, 6)],
-        999: [(1, 1), (4, 6)],
-    }
-    assert read == expected[token_budget]
-
-
 def test_log_odds_keep_their_digits_near_one():
     from pisoft.models.gradients import attributed_values
 

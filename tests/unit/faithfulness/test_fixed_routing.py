@@ -47,11 +47,3 @@ def test_every_draw_and_the_zero_baseline_equal_the_plain_forward(shape):
 def test_replaying_the_clean_input_changes_nothing_at_all(shape, dtype):
     model, _ = twins(shape, dtype)
     assert distances(model, TARGET, np.ones((2, 5), dtype=bool), 1, "fixed").max() == 0
-
-
-@pytest.mark.parametrize("shape", SHAPES)
-def test_bfloat16_draws_are_near_those_of_the_same_weights_in_float64(shape):
-    rounded, (exact, _) = twins(shape, torch.bfloat16)[0], twins(shape)
-    exact.network.load_state_dict(rounded.network.state_dict())
-    result, expected = (distances(model, TARGET, MASKS, 100, "fixed") for model in (rounded, exact))
-    np.testing.assert_allclose(result, expected, atol=0.03)
