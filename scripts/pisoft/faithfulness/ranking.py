@@ -13,7 +13,7 @@ read, as with scope `all`, there is no answer, which counts as a flip.
 A counterfactual has the tokens replaced that deletion removes (see
 :mod:`pisoft.faithfulness.counterfactuals`).
 
-Shapes: m perturbable tokens, S steps, B inputs, T tokens of an input, V vocabulary size.
+Shapes: m perturbable tokens, S steps, A tokens that an answer is read from, V vocabulary size.
 """
 
 from __future__ import annotations
@@ -22,17 +22,25 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import torch
-from torch.nn.utils.rnn import pad_sequence
 from transformers.cache_utils import Cache
 
-from pisoft.config.base import FlipOf, Operator, Scope
+from pisoft.config.base import FlipOf, Scope
 from pisoft.config.evaluation import RankingSettings
 from pisoft.faithfulness.answer_deletion import MAS, PLAIN, RISE, GeneratedAnswer, areas, mass_left
 from pisoft.faithfulness.counterfactuals import Replace
+from pisoft.faithfulness.perturbed_inputs import (
+    Key,
+    Perturbation,
+    PerturbedInput,
+    RankedSample,
+    key_of,
+    next_token_logits,
+    perturbed_input,
+)
 from pisoft.models.batching import fitted_batches, warn_too_long
 from pisoft.models.model import LanguageModel
 from pisoft.seeds import keyed_generator
@@ -48,9 +56,6 @@ from pisoft.store.parquet import (
 from pisoft.store.scope import perturbable_positions
 
 Row = dict[str, Any]
-Perturbation = Operator | Literal["replace"]
-# Sample id, what happens to tokens that are not kept, and which perturbable tokens are kept.
-Key = tuple[str, Perturbation, bytes]
 Outcome = bool | float | str
 """Whether an input flips the answer; of a generated one, its log-probability; or a status."""
 CURVES = ("deletion", "insertion")
@@ -58,50 +63,6 @@ ANSWER_CURVES = (PLAIN, RISE, MAS)
 COUNTERFACTUAL = "counterfactual"
 _ANSWERS: dict[FlipOf, str] = {"label_word": "predicted_label", "first_token": "greedy_token_id"}
 STEP = 0  # of the lots, which all explained tokens share
-
-
-@dataclass(frozen=True)
-class RankedSample:
-    """A sample, and what every step of each curve keeps of it."""
-
-    prompt: Row
-    # Of the clean prompt: the preferred label word, the first token's id, or what was generated.
-    answer: str | int | GeneratedAnswer
-    perturbable: np.ndarray  # positions that a perturbation may touch, increasing, (m,)
-    raw: np.ndarray  # their scores, the sums over all explained tokens, (m,)
-    perturbations: Mapping[str, Perturbation]  # of each curve that is read
-    kept: np.ndarray  # by such curve and step, which tokens are kept, (C, S, m)
-    replacements: np.ndarray | None = None  # ids that counterfactuals have there, (m,), if any
-
-
-@dataclass(frozen=True)
-class PerturbedInput:
-    """What the model reads when some of a sample's perturbable tokens are kept."""
-
-    sample: RankedSample
-    kept: np.ndarray  # which perturbable tokens are kept, (m,)
-    perturbation: Perturbation  # what happens to the others
-    prefix: tuple[int, ...]  # token ids in front, which no perturbation touches
-    token_ids: np.ndarray  # behind the prefix, those of a generated answer too, (T,)
-    factors: np.ndarray  # what the embeddings of these are multiplied by, (T,)
-
-    @property
-    def key(self) -> Key:
-        """What tells it from every other input."""
-        return _key(self.sample, self.perturbation, self.kept)
-
-    @property
-    def ends(self) -> tuple[int, ...]:
-        """Which of the token ids are in front of the tokens that the answer is read from."""
-        answer, length = self.sample.answer, len(self.token_ids)
-        if not isinstance(answer, GeneratedAnswer):
-            return (length - 1,)
-        return tuple(length - len(answer.read) + step - 1 for step in answer.steps)
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether no token of the prompt is left."""
-        return not self.prefix and self.ends[0] < 0
 
 
 @dataclass
@@ -186,7 +147,7 @@ class RankingEvaluator:
     def _inputs(self, samples: Iterable[RankedSample]) -> list[PerturbedInput]:
         """Return every input that is read at some step, once."""
         distinct = {
-            _key(sample, perturbation, kept): (sample, kept, perturbation)
+            key_of(sample, perturbation, kept): (sample, kept, perturbation)
             for sample in samples
             for perturbation, of_curve in zip(
                 sample.perturbations.values(), sample.kept, strict=True
@@ -259,54 +220,6 @@ def step_counts(tokens: int, steps: int) -> np.ndarray:
     return np.rint(np.arange(1, steps + 1) * tokens / steps)
 
 
-def perturbed_input(
-    model: LanguageModel, sample: RankedSample, kept: np.ndarray, perturbation: Perturbation
-) -> PerturbedInput:
-    """Return what the model reads when some of a sample's perturbable tokens are kept.
-
-    Removing a token gives exactly what its key masked and the positions behind it moved up by one
-    would give, for less work.
-
-    Args:
-        kept: which perturbable tokens are kept, (m,).
-        perturbation: `remove` leaves the others out, `zero` multiplies their embeddings by 0,
-            `replace` puts the sample's replacements in their places.
-    """
-    read = sample.answer.read if isinstance(sample.answer, GeneratedAnswer) else ()
-    ids = np.array([*sample.prompt["input_ids"], *read])
-    present = np.ones(len(ids), dtype=bool)
-    if perturbation == "replace":
-        assert sample.replacements is not None
-        ids[sample.perturbable[~kept]] = sample.replacements[~kept]
-    else:
-        present[sample.perturbable] = kept
-    factors = present.astype(np.float64)
-    if perturbation == "remove":
-        ids, factors = ids[present], factors[present]
-    # The token in front of the first perturbable one may be all that is left to read.
-    first = model.shareable(max(0, int(sample.perturbable[0]) - 1), len(ids))
-    prefix = tuple(ids[:first].tolist())
-    return PerturbedInput(sample, kept, perturbation, prefix, ids[first:], factors[first:])
-
-
-@torch.inference_mode()
-def next_token_logits(
-    model: LanguageModel, inputs: Sequence[PerturbedInput], prefix: Cache | None
-) -> torch.Tensor:
-    """Return the logits of the tokens that each answer is read from, (B, A, V).
-
-    All inputs share the prefix. Of those with fewer tokens than A, the last is repeated.
-    """
-    ids = pad_sequence([torch.from_numpy(item.token_ids) for item in inputs], batch_first=True)
-    factors = pad_sequence([torch.from_numpy(item.factors) for item in inputs], batch_first=True)
-    most = max(len(item.ends) for item in inputs)
-    ends = [[*item.ends, *item.ends[-1:] * (most - len(item.ends))] for item in inputs]
-    positions = torch.tensor(ends, device=model.device)
-    embeddings = model.embed(ids.to(model.device))  # (B, T, d), padded on the right
-    factors = factors.to(embeddings)
-    return model.next_token_logits(embeddings * factors[..., None], positions, prefix=prefix)
-
-
 def failed_rows(
     prompt: Row, scope: Scope, status: str, curves: Iterable[str] = CURVES
 ) -> list[Row]:
@@ -323,7 +236,7 @@ def not_applicable_rows(prompts: Iterable[Row], scope: Scope) -> list[Row]:
 def _rows(sample: RankedSample, outcomes: Mapping[Key, Outcome], scope: Scope) -> list[Row]:
     """Return a sample's rows; its curves fail together, so that all cover the same samples."""
     by_curve = [
-        [outcomes[_key(sample, perturbation, kept)] for kept in of_curve]
+        [outcomes[key_of(sample, perturbation, kept)] for kept in of_curve]
         for perturbation, of_curve in zip(sample.perturbations.values(), sample.kept, strict=True)
     ]
     failures = [one for of_curve in by_curve for one in of_curve if isinstance(one, str)]
@@ -395,10 +308,6 @@ def _outcome(sample: RankedSample, numbers: torch.Tensor) -> Outcome:
     if isinstance(sample.answer, GeneratedAnswer):
         return float(numbers)
     return sample.prompt["label_words"][int(numbers.argmax())] != sample.answer
-
-
-def _key(sample: RankedSample, perturbation: Perturbation, kept: np.ndarray) -> Key:
-    return sample.prompt["sample_id"], perturbation, kept.tobytes()
 
 
 def _length(perturbed: PerturbedInput) -> int:

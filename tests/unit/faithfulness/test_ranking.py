@@ -19,12 +19,8 @@ from pisoft.config.jobs.cells import RankingJob
 from pisoft.errors import BenchmarkError
 from pisoft.faithfulness import counterfactuals, ranking
 from pisoft.faithfulness.counterfactuals import drawn, proposed
-from pisoft.faithfulness.ranking import (
-    RankingEvaluator,
-    kept_tokens,
-    next_token_logits,
-    token_places,
-)
+from pisoft.faithfulness.perturbed_inputs import next_token_logits
+from pisoft.faithfulness.ranking import RankingEvaluator, kept_tokens, token_places
 from pisoft.models.generation import classify
 from pisoft.models.masked import replacements
 from pisoft.seeds import keyed_generator
