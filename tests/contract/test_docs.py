@@ -16,6 +16,7 @@ from pisoft.attribution import available_methods, load_method
 from pisoft.config.loading import ENTRIES
 from pisoft.config.run_file import RunFile
 from pisoft.config.validation import read_yaml
+from pisoft.views.registry import ENDINGS, displays_in
 
 ROOT = Path(__file__).parents[2]
 OTHERS = (
@@ -128,3 +129,10 @@ def test_every_reading_of_the_evaluation_is_named_in_paper_yaml() -> None:
     assert len(readings) > 8
     for section, key in readings:
         assert key in run[section], f"{section}.{key} is not in config/paper.yaml"
+
+
+def test_every_table_and_figure_is_on_the_page_that_lists_them() -> None:
+    page = PAGES["docs/how-to/read-the-results.md"]
+    for room in ENDINGS:
+        for name in displays_in(room):
+            assert f"`{room}/{name}/`" in page or f"{name}.*`" in page, f"{room}/{name}"
