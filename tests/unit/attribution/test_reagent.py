@@ -1,6 +1,5 @@
-"""ReAGent: against a plain loop, on a planted word, and when its rule is never met."""
+"""ReAGent: against a plain loop, and when its rule is never met."""
 
-import copy
 from dataclasses import replace
 
 import numpy as np
@@ -10,14 +9,13 @@ from scipy.special import logit, softmax
 
 from helpers.attributions import attribute, build, random_masked_model
 from helpers.explained_rows import of_samples
-from helpers.planted_model import FILLERS, planted_model, planted_samples
 from helpers.quick_cases import one_quick
 from helpers.random_models import SHAPES, samples, twins
 from pisoft.attribution.base import Context
 from pisoft.attribution.engine import attribute_block
 from pisoft.errors import BenchmarkError
 from pisoft.models.masked import replacements
-from pisoft.models.model import Batch, ExplainedSample
+from pisoft.models.model import ExplainedSample
 from pisoft.seeds import keyed_generator
 
 KEEP, TOP_K, RATIO, LIMIT = 3, 3, 0.25, 32
@@ -97,32 +95,6 @@ def test_batched_probes_equal_a_plain_loop(shape, scope):
             torch.testing.assert_close(
                 scores[row], torch.from_numpy(expected), rtol=1e-3, atol=1e-5
             )
-
-
-def filler_masked_model():
-    """A masked model that proposes fillers, which is what most words of these prompts are."""
-    masked = random_masked_model()
-    network = copy.deepcopy(masked.network)
-    pieces = masked.tokenizer.convert_tokens_to_ids([f"w{number}" for number in FILLERS])
-    network.lm_head.bias.data[pieces] += 50
-    return type(masked)(network, masked.tokenizer, "fillers")
-
-
-def planted_ranks(**options):
-    """Return the rank of the planted word in each of 200 samples, 0 = first."""
-    chosen = planted_samples(200)
-    method = type(build("reagent"))
-    built = method(method.Options(**options), Context(1, 1024, filler_masked_model()))
-    model = planted_model()
-    scores = built.attribute(model, Batch([sample for sample, _ in chosen], model.device))
-    pairs = zip(scores, chosen, strict=True)
-    return np.array([int((row > row[where]).sum()) for (row,), (_, where) in pairs])
-
-
-@pytest.mark.slow
-def test_the_planted_word_ranks_first():
-    """The rule is met as soon as the word is among the tokens kept, so eight probes decide."""
-    assert np.mean(planted_ranks(num_probes=8) == 0) >= 0.95
 
 
 def test_a_rule_that_is_never_met_gives_the_plain_mean_and_is_reported():

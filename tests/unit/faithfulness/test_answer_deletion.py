@@ -104,17 +104,6 @@ def test_rise_and_mas_are_the_running_minimum_and_its_distance_to_the_mass(seed)
     )
 
 
-def test_areas_of_simple_curves():
-    """A fall at once, with all the mass: the best of both; without mass, the worst of MAS."""
-    at_once, line = np.array([0.0, -8, -8, -8]), np.linspace(1, 0, 4)
-    first = np.array([1.0, 0, 0, 0])
-    assert areas(at_once, first, 2) == pytest.approx(
-        {"answer_deletion": 8 * 2.5 / 3 / 2, "rise": 0.5 / 3, "mas": 0.5 / 3}
-    )
-    assert areas(line, line, 1)["mas"] == areas(line, line, 1)["rise"] == pytest.approx(0.5)
-    assert areas(line, np.array([1.0, 1, 1, 0]), 1)["mas"] == pytest.approx((0.5 + 1 + 1) / 3)
-
-
 def test_scores_without_positive_sum_have_a_straight_line():
     kept = np.array([[True, True], [False, True], [False, False]])
     assert mass_left(np.array([1.0, -1.0]), kept).tolist() == [1, 0.5, 0]
