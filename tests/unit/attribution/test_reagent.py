@@ -18,7 +18,7 @@ from pisoft.models.masked import replacements
 from pisoft.models.model import ExplainedSample
 from pisoft.seeds import keyed_generator
 
-KEEP, TOP_K, RATIO, LIMIT = 3, 3, 0.25, 32
+KEEP, TOP_K, RATIO, LIMIT = 3, 3, 0.25, 8
 
 
 def one_forward(plain, ids, target, foil=None):
@@ -70,7 +70,11 @@ def test_batched_probes_equal_a_plain_loop(shape, scope):
         alike = [*chosen[0].prompt_ids[:5], 31, 17, 50, 8]
         chosen.append(ExplainedSample("alike", alike, [11], [0], [11], scope=scope))
     contrast = replace(chosen[0], foil_ids=[33, 34][: len(chosen[0].steps)])
-    made = [*attribute("reagent", model, chosen), *attribute("reagent", model, [contrast])]
+    made = [
+        scores
+        for given in (chosen, [contrast])
+        for scores in attribute("reagent", model, given, max_probe_steps=LIMIT)
+    ]
     for sample, scores in zip([*chosen, contrast], made, strict=True):
         candidates, probabilities = (
             tensor.double().numpy()
