@@ -20,7 +20,6 @@ from helpers.finished_run import (
     unpacked,
     write_run,
 )
-from pisoft.errors import BenchmarkError
 from pisoft.faithfulness.calibration import clip_scores
 from pisoft.faithfulness.scores import normalise
 from pisoft.pages.explorer import explorer_data, explorer_page
@@ -138,14 +137,6 @@ def test_the_first_samples_are_shown_and_all_are_counted(run):
         record.name for record in DATASETS["words"][:2]
     ]
     assert words["total"] == len(DATASETS["words"])
-
-
-def test_a_prompt_without_its_generation_is_an_error(tmp_path):
-    run = write_run(tmp_path)
-    path = run.files["generations"][0]
-    write_rows(path, "generations", read_rows(path, "generations")[1:], {})
-    with pytest.raises(BenchmarkError, match=r"words\.parquet: sample 'plain': has no row; delete"):
-        explorer_data(run.files, settings())
 
 
 def test_nothing_of_a_record_is_markup_and_nothing_is_lost(data):

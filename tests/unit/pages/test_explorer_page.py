@@ -357,8 +357,7 @@ def test_a_run_that_measures_some_pi_only_says_why_no_sample_has_a_curve(run, br
     data = explorer_data(run.files, settings(pi_per_step=1))
     path = tmp_path / "sparse.html"
     path.write_text(explorer_page(data), "utf-8")
-    page = browser.new_page()
-    page.goto(path.as_uri())
+    page = visit(browser, path).page
     page.locator(".card").first.wait_for()
     notice = page.locator("header .notice").inner_text()
     assert notice.startswith("Single samples have no curve and no AUC here")

@@ -18,6 +18,7 @@ from pisoft.pages.findings import (
     Numbers,
     Order,
     answer,
+    headline,
     rounding,
     validity,
 )
@@ -217,11 +218,23 @@ def test_the_answer_names_leader_runner_up_and_test(ns: Order, nc: Order, senten
     assert answer({NS: ns, NC: nc}) == sentence
 
 
+def test_of_several_rankings_the_answer_counts() -> None:
+    leaders = ("saliency", "random", "saliency", "random", "attention")
+    models = {f"model{k}": numbers_of(order=led_by(name)) for k, name in enumerate(leaders)}
+    rows = {
+        question: pd.concat([one.rows[question].assign(model=name) for name, one in models.items()])
+        for question in ("statistics", "comparisons")
+    }
+    assert headline(Numbers(rows, models["model0"].labels)) == (
+        "Saliency, Random each lead 8 of 20 rankings (by model, routing and metric); the lead over "
+        "every other method is significant in 16 rankings."
+    )
+
+
 @pytest.mark.parametrize(
     ("needed", "end"),
     [
-        ([7, 12], "both rankings, with at most 12 samples."),
-        ([None, 12], "1 of 2 rankings, with at most 12 samples."),
+        ([7, None, 12], "2 of 3 rankings, with at most 12 samples."),
         ([None, None], "none of 2 rankings."),
     ],
 )

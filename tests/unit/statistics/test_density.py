@@ -95,12 +95,8 @@ def test_ties_two_methods_and_equal_numbers():
     assert rank_correlations(one, other) == pytest.approx(expected, nan_ok=True)
 
 
-def test_without_random_scores_only_correlations_without_them(tmp_path):
-    density, correlations = summarised(tmp_path, METHODS[1:])
+def test_without_random_scores_or_all_areas_of_a_sample_there_are_fewer_correlations(tmp_path):
+    density, correlations = summarised(tmp_path, METHODS[1:], pi_per_step=2)
     assert set(correlations["part"]) == {"without random"}
-    assert "random" not in set(density["method"])
-
-
-def test_areas_of_single_samples_that_are_measured_at_some_pi_are_not_correlated(tmp_path):
-    _, correlations = summarised(tmp_path, pi_per_step=2)
     assert set(correlations["metric"]) == {"soft_ns"}
+    assert "random" not in set(density["method"])

@@ -65,18 +65,6 @@ def test_a_margin_at_the_farther_end_of_the_interval_of_90_percent_has_p_of_5_pe
     assert equivalence(values, farthest) == pytest.approx(0.05)
 
 
-def test_skewness_is_that_of_the_mean_and_moves_the_interval_to_its_side():
-    values = np.random.default_rng(3).gamma(1, size=20)
-    roots = of_mean(values)
-    centred = values - values.mean()
-    expected = (centred**3).mean() / values.std() ** 3 / np.sqrt(20)
-    assert intervals.skewness(roots) == pytest.approx([expected])
-    below, above = adjusted_ends(roots, np.array([2.0]))[:, 0]
-    assert above > 1.2 * below > 0
-    mirrored = adjusted_ends(of_mean(-values), np.array([2.0]))[:, 0]
-    assert mirrored == pytest.approx([above, below])
-
-
 def test_samples_that_agree_have_an_interval_without_width_and_certain_equivalence():
     roots = of_mean(np.full(5, 0.5))
     assert adjusted_ends(roots, np.array([3.0])).ravel().tolist() == [0, 0]

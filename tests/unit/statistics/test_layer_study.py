@@ -113,14 +113,6 @@ def test_samples_of_a_cluster_count_once_in_the_errors():
     pd.testing.assert_frame_equal(table[columns], plain[columns])
 
 
-@pytest.mark.parametrize(("part", "kept"), [("development", 1), ("rest", 1), ("rest", 0)])
-def test_too_small_a_part_has_no_value(part, kept):
-    values = {d: {**parts, part: parts[part][:kept]} for d, parts in DISAGREEING.items()}
-    numbers = numbers_of(study_rows(values))
-    assert all(math.isnan(number["value"]) for number in numbers.values())
-    assert all(pd.isna(numbers[name]["position"]) for name in ("selected", "leaky"))
-
-
 FAILED = ["development-7", "rest-0"]
 
 

@@ -59,11 +59,10 @@ def test_families_are_resampled_together_and_stepped_down_each_by_itself(seed):
     assert (tests["p_value"] <= tests["p_adjusted"]).all()
 
 
-@pytest.mark.parametrize("n", [20, 100])
-def test_the_detectable_difference_of_normal_samples_is_that_of_the_t_test(n):
-    values = np.random.default_rng(6).normal(size=(n, 1))
+def test_the_detectable_difference_of_normal_samples_is_that_of_the_t_test():
+    values = np.random.default_rng(6).normal(size=(100, 1))
     values = (values - values.mean()) / values.std(ddof=1)
-    expected = TTestPower().solve_power(nobs=n, alpha=0.05, power=0.8)
+    expected = TTestPower().solve_power(nobs=100, alpha=0.05, power=0.8)
     detectable = bootstrapped(values, [0], 5000)["detectable"][0]
     assert detectable == pytest.approx(expected, rel=0.1)
 
@@ -105,15 +104,6 @@ def test_drawn_flips_come_near_all_of_them_and_are_never_0():
     assert drawn[FLIPPED].to_numpy() == pytest.approx(exact[FLIPPED].to_numpy(), abs=0.015)
     clear = sign_flip_tests(np.ones((40, 300)), np.zeros(300), 999, (1, "flips"))
     assert (clear == 1 / 1000).all(axis=None), "whatever the number of tests"
-
-
-def test_a_p_value_depends_on_its_family_alone():
-    parts = np.random.default_rng(8).normal(0.2, 1, (30, 4))
-    families = np.array([0, 0, 1, 1])
-    alone = sign_flip_tests(parts[:, :2], np.zeros(2), 500, (1,))
-    assert sign_flip_tests(parts, families, 500, (1,))[:2].equals(alone)
-    alone = bootstrapped(parts[:, :2], np.zeros(2)).to_numpy()
-    assert bootstrapped(parts, families)[:2].to_numpy() == pytest.approx(alone, rel=1e-9)
 
 
 @pytest.mark.filterwarnings("error")

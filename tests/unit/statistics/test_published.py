@@ -28,19 +28,14 @@ LINE = "tab:llama-soft,dynamic,llama-3.1-8b-instruct,auc_pi_soft_ns,imdb,attenti
 TIME = "computational_complexity,,llama-3.1-8b-instruct,seconds_per_sample,imdb,attention,0.31"
 
 
-@pytest.fixture(scope="module")
-def published():
-    return load_published(FILE)
-
-
 def printed_cells():
     """The file's cells by protocol, model, metric, dataset and method, as text."""
     with FILE.open(encoding="utf-8", newline="") as file:
         return {tuple(line[1:-1]): line[-1] for line in list(csv.reader(file))[1:]}
 
 
-def test_every_number_of_every_table_is_there(published):
-    sizes = published.groupby(["table", "protocol"], sort=False).size().to_dict()
+def test_every_number_of_every_table_is_there():
+    sizes = load_published(FILE).groupby(["table", "protocol"], sort=False).size().to_dict()
     soft = 2 * 6 * 9  # two metrics, five datasets and their average, nine methods
     assert sizes == {
         ("tab:llama-soft", "dynamic"): soft,
@@ -106,7 +101,7 @@ def test_another_file_and_a_wrong_line_are_named_with_what_is_allowed(tmp_path, 
     assert problem in str(error.value)
 
 
-def test_averages_that_are_not_the_rounded_mean_of_their_cells_are_listed(published):
+def test_averages_that_are_not_the_rounded_mean_of_their_cells_are_listed():
     cells, expected = printed_cells(), {}
     for key, printed in cells.items():
         if key[3] != "average":
@@ -117,7 +112,7 @@ def test_averages_that_are_not_the_rounded_mean_of_their_cells_are_listed(publis
         off = round(float(printed) * scale) - sum(units) / len(units)  # in units of the last digit
         if abs(off) > 0.5:
             expected[*key[:3], key[4]] = abs(off) <= 1
-    deviations = average_deviations(published).set_index([*COLUMN, "method"])
+    deviations = average_deviations(load_published(FILE)).set_index([*COLUMN, "method"])
     assert deviations["explained"].to_dict() == expected
     assert len(expected) == 16
     assert [key for key, explained in expected.items() if not explained] == [

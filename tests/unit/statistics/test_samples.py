@@ -1,4 +1,4 @@
-"""Clusters of samples: numbers as without them, standard errors, tests and coverage."""
+"""Clusters of samples: numbers as without them, standard errors and tests."""
 
 from dataclasses import replace
 

@@ -38,13 +38,6 @@ def by_method(results, metric=NC, dataset="sst2"):
     return select(results.statistics, metric=metric, dataset=dataset).set_index("method")
 
 
-def test_a_failed_sample_is_counted_and_a_method_without_samples_has_no_rank():
-    rows = by_method(estimated(samples_of({"one": [0.5, None], "none": [None, None]})))
-    numbers = rows[["value", "n", "n_failed", "rank"]].T.to_dict("list")
-    assert numbers == {"one": [0.5, 1, 1, 1], "none": [NAN, 0, 2, NAN]}
-    assert rows[["low", "high", "standard_error"]].isna().all(axis=None)
-
-
 @pytest.mark.parametrize("metric", ["auc_pi_soft_nc", "median_auc_pi_soft_nc"])
 def test_ranks_of_resamples_are_certain_of_a_clear_order_and_shared_by_equal_methods(metric):
     noise = np.random.default_rng(11).normal(0, 0.01, 30)
@@ -189,18 +182,13 @@ def test_averages_are_over_the_datasets_of_each_model():
 
 
 def test_equivalence_and_detectable_differences_stand_beside_the_tests_with_the_best():
-    generator, levels = np.random.default_rng(22), {"a": 0.5, "b": 0.49, "c": 0}
+    generator, levels = np.random.default_rng(22), {"a": 0.5, "b": 0.45}
     rows = samples_of({m: generator.normal(v, 0.1, 60).tolist() for m, v in levels.items()})
     results = estimated(rows, margin=0.1)
     pairs, table = compared(results), by_method(results)
-    assert pairs.loc[("a", "b"), "p_equivalence"] < 0.05 < pairs.loc[("a", "b"), "p_adjusted"]
-    assert pairs.loc[("a", "c"), "p_equivalence"] > 0.9
-    assert 0.04 < pairs.loc[("a", "b"), "detectable"] < 0.1
-    best = table["best"].iloc[0]
-    (other,) = {"a", "b"} - {best}
     for column in ("p_equivalence", "detectable"):
-        assert table.loc[other, column] == pairs.loc[("a", "b"), column]
-        assert np.isnan(table.loc[best, column])
+        assert 0 < table.loc["b", column] == pairs.loc[("a", "b"), column] < 0.1
+        assert np.isnan(table.loc["a", column])
     assert estimated(rows).comparisons["p_equivalence"].isna().all()
 
 

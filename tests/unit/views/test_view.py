@@ -66,14 +66,6 @@ def test_labels_are_those_of_the_rows_in_the_order_of_the_run():
     assert single.summary == "sst2"
 
 
-def test_a_csv_has_keys_intervals_and_counts_but_no_other_empty_column():
-    rows = [statistics_row("m", "x", "a", 0.1), statistics_row("m", "y", "a", 0.1, text="why")]
-    values = results_of(*rows).values
-    keys = ["protocol", "model", "dataset", "metric", "method"]
-    assert list(values) == [*keys, "value", "low", "high", "n", "n_failed", "text"]
-    assert values["text"].isna().tolist() == [True, False]
-
-
 def test_a_view_reads_the_rows_of_its_cell_and_those_that_no_protocol_applies_to():
     rows = [
         ranked("a", 1),
