@@ -182,6 +182,18 @@ def test_an_average_weighs_datasets_equally_and_is_tested_with_the_samples_of_al
     assert row[["value", "n", "n_failed"]].tolist() == pytest.approx([parts.sum(), 13, 2])
 
 
+def test_an_average_is_resampled_within_its_datasets():
+    """Datasets far apart, whose samples hardly differ: only mixing them would be uncertain."""
+    generator = np.random.default_rng(11)
+    values = {"a": -1 + generator.normal(0, 0.01, 9), "b": 1.1 + generator.normal(0, 0.01, 9)}
+    datasets = {name: means({"x": column}) for name, column in values.items()}
+    row = average_tests(datasets, 2000).iloc[0]
+    assert row["value"] == pytest.approx(0.05, abs=0.01)
+    assert row["p_value"] == 1 / 2001
+    error = np.sqrt(sum(column.var() / 9 / 4 for column in values.values()))
+    assert 2 * error < row["detectable"] < 6 * error
+
+
 def test_equivalence_is_tested_where_there_is_a_margin_and_corrected_within_families():
     generator = np.random.default_rng(12)
     samples = {"d": means({name: generator.normal(0.02, 0.1, 40) for name in "abc"})}
