@@ -25,7 +25,7 @@ from pisoft.demo.tokenizers import Dialogue, train_tokenizer
 ROOT = Path(__file__).parents[2]
 # The profile trades a wait at the end of a call for less work of the driver.
 NO_WAIT = ("--max-jobs-per-timespan", "100/1s")
-SOURCES = ("Snakefile", "rules", "scripts", "config", "envs", "profiles")
+SOURCES = ("Snakefile", "rules", "scripts", "config", "docs", "envs", "profiles")
 METHODS = """\
 random: {}
 attention: {}
