@@ -248,7 +248,7 @@ def values_of(case: Case) -> dict[str, dict[Any, Any]]:
             "metric": AREAS,
             "dataset": datasets[:1] if case.uneven else datasets,
             ("method", "other"): list(itertools.combinations(methods, 2)),
-            ("part", "text"): [("", "higher"), ("by_test", "open")],
+            ("part", "text"): [("", "higher"), ("by_test", "not significant")],
         },
         "sensitivity": {
             "metric": AREAS,

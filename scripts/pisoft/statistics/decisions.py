@@ -25,7 +25,7 @@ from pisoft.statistics.sequential import decide
 
 CELL = ["protocol", "model", "dataset", "metric"]
 BY_TEST = "by_test"
-OPEN = "open"  # verdict where nothing is decided
+OPEN, NOT_SIGNIFICANT = "open", "not significant"  # by the sequence, by the test
 Settings = DecisionsJob
 
 
@@ -89,5 +89,5 @@ def by_test(decided: pd.DataFrame, comparisons: pd.DataFrame) -> pd.DataFrame:
     joined = decided[[*keys, "available"]].merge(both, on=keys, how="left", validate="one_to_one")
     significant = joined["p_adjusted"].astype(float) < LEVEL
     higher = significant & (joined["value"].astype(float) > 0)
-    verdicts = np.select([higher, significant], ["higher", "lower"], OPEN)
+    verdicts = np.select([higher, significant], ["higher", "lower"], NOT_SIGNIFICANT)
     return joined.rename(columns={"available": "n"}).assign(part=BY_TEST, text=verdicts)

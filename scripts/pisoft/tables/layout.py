@@ -96,8 +96,8 @@ def p_text(p_value: float) -> str:
 
 
 def number_text(value: float, decimals: int) -> str:
-    """Return a number as tables show it."""
-    return NOTHING if np.isnan(value) else signed(f"{value:.{decimals}f}")
+    """Return a number as tables show it, a zero without a sign."""
+    return NOTHING if np.isnan(value) else signed(f"{value:z.{decimals}f}")
 
 
 def interval_text(low: float, high: float, decimals: int) -> str | None:
