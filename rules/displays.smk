@@ -46,7 +46,7 @@ def draw(called, message_text, script, displays, minutes, *templates, options=()
             mem_mb=4000,
             runtime=minutes,
         params:
-            **job(script, "display", *displays.code(), *templates),
+            **job(script, displays.settings, *displays.code(), *templates),
             **displays.parameters(),
             options=[*options],
         message:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from pisoft.config.jobs.displays import DisplayJob
+from pisoft.config.jobs.displays import FigureJob
 from pisoft.pages.figure import figure_page
 from pisoft.pages.page import write_html
 from pisoft.store.files import whole_files
@@ -18,7 +18,7 @@ CAPTIONS = Path(__file__).parents[1] / "rules/captions/figures"
 
 def main(arguments: argparse.Namespace) -> None:
     """Write the pages beside the figures."""
-    settings = DisplayJob.model_validate_json(arguments.settings)
+    settings = FigureJob.model_validate_json(arguments.settings)
     for path in arguments.show:
         name, html = path.split("/")[0], arguments.folder / f"{path}.html"
         display, caption = displays_in("figures")[name], CAPTIONS / f"{name}.rst"

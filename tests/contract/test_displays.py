@@ -18,7 +18,7 @@ from helpers import goldens, result_sets
 from helpers.latex import needs_latex, typeset
 from helpers.script_runs import PLOT, SCRIPTS, TABULATE, display_settings
 from pisoft.errors import BenchmarkError
-from pisoft.figures.style import theme
+from pisoft.figures.style import page_width, theme
 from pisoft.store.schemas import SCHEMAS
 from pisoft.store.shards import shards_of
 from pisoft.tables.writer import write
@@ -29,8 +29,11 @@ EVERY = [(room, name) for room in ENDINGS for name in displays_in(room)]
 PLAIN = "several"  # the result set that processes draw
 WITHOUT_N = ("tokens", "metric_agreement")  # single texts, a number of methods
 SCRIPT = {"tables": TABULATE, "figures": PLOT}
+KEPT_WIDE = ("method_agreement", "metric_agreement")
 PIXEL = 0.01  # inches
 MOST_WORDS = 60  # of a note below a table
+ONE_COLUMN = 88  # millimetres
+MOST = "as many as in the paper"  # methods and datasets of a result set
 GOLDEN_ALONE = "no random scores"  # a result set that not all displays are made from
 GOLDENS = {
     **dict.fromkeys((PLAIN, "uneven"), EVERY),
@@ -39,7 +42,7 @@ GOLDENS = {
         *(("figures", name) for name in ("advantage", "sensitivity", "method_agreement")),
     ],
     "no value": [("figures", name) for name in ("pi_curves", "ranks", "sensitivity")],
-    "as many as in the paper": [("figures", name) for name in ("pi_curves", "ranks")],
+    MOST: [("figures", name) for name in ("pi_curves", "ranks")],
 }
 DISPLAY = """\
 from pisoft.views.registry import display
@@ -147,6 +150,25 @@ def test_a_figure_says_what_and_how_many_samples_it_is_of_and_nothing_leaves_it(
                 box, page = figure.get_tightbbox(), figure.bbox_inches
             assert min(box.x0, box.y0) > -PIXEL, box
             assert max(box.x1 - page.x1, box.y1 - page.y1) < PIXEL, (box, page)
+
+
+@pytest.mark.parametrize(
+    ("case", "name"), [(MOST, name) for name in displays_in("figures")], indirect=["case"]
+)
+def test_as_wide_as_one_column_nothing_leaves_a_figure_or_covers_another_part(case, files, name):
+    with page_width(ONE_COLUMN):
+        figures = made("figures", name, case, files)
+    for figure in figures:
+        with theme():
+            box, page = figure.get_tightbbox(), figure.bbox_inches
+            parts = [panel.get_tightbbox() for panel in figure.axes]
+            parts += [legend.get_window_extent() for legend in figure.legends]
+            parts += [figure._suptitle.get_window_extent()] if figure._suptitle else []
+        assert page.x1 * 25.4 < ONE_COLUMN + 1 or name in KEPT_WIDE
+        assert min(box.x0, box.y0) > -PIXEL, box
+        assert max(box.x1 - page.x1, box.y1 - page.y1) < PIXEL, (box, page)
+        pairs = itertools.combinations([part.padded(-2) for part in parts], 2)
+        assert not [pair for pair in pairs if pair[0].overlaps(pair[1])]
 
 
 @pytest.mark.parametrize(

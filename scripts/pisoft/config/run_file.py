@@ -47,6 +47,14 @@ class QualitativeSettings(Strict):
     """Fraction of a text's tokens that is highlighted."""
 
 
+class FigureSettings(Strict):
+    """How figures look."""
+
+    width: int = Field(180, ge=80, le=200)
+    """Width, mm: 180 for both columns of a paper, 88 for one. On a narrow page, panels stand below
+    one another; heatmaps of agreement stay 180 mm wide."""
+
+
 class Restriction(Strict):
     """Limits one model to a part of the run; a missing key sets no limit."""
 
@@ -115,6 +123,8 @@ class RunFile(Strict):
     choices, one at a time."""
     qualitative: QualitativeSettings | None = Field(default_factory=QualitativeSettings)
     """Figures of example texts; null: none."""
+    figures: FigureSettings = Field(default_factory=FigureSettings)
+    """Look of the figures."""
     layer_study: LayerStudy | None = None
     """Grad-ELLM at several depths; null: skipped."""
     metric_validation: MetricValidation | None = None

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from matplotlib.figure import Figure
 
-from pisoft.figures.panels import heading, n_text
+from pisoft.figures.panels import heading, in_width, n_text
 from pisoft.figures.pi_curves_all import by_method
-from pisoft.figures.style import WIDTH, theme
+from pisoft.figures.style import theme, width
 from pisoft.statistics.metrics import CURVE_METRICS, LEVEL, NO_CONTROL
 from pisoft.views.registry import display
 from pisoft.views.titles import by_metric, count_text
@@ -28,8 +28,8 @@ def plot(view: View) -> Figure:
         title = heading(view, n_text(points.rows), message=message)
         return by_method(title, points.rows, points.methods)
     with theme():
-        figure = Figure(figsize=(WIDTH, 1.2))
-        figure.text(0.5, 0.3, NO_CONTROL, ha="center")
+        figure = Figure(figsize=(width(), 1.2))
+        figure.text(0.5, 0.3, in_width(NO_CONTROL), ha="center")
         figure.suptitle(heading(view, "n = 0"))
     return figure
 

@@ -60,7 +60,7 @@ def plot(view: View) -> Figure:
         for task, metric, part in product(tasks, METRICS, AXES)
     }
     n = n_text(select(rows, metric=METRICS[0], part=ALL, dataset=list(results.datasets)))
-    height = 1.4 + 1.9 * len(tasks)
+    grid = in_rows(panels, 4)
     average = select(rows, metric=METRICS[0], part=ALL, dataset=AVERAGE)
     message = best_recovery(average, PLANTED_TASKS, results.methods)
-    return draw(heading(view, n, message=message), panels, height, rows=in_rows(panels, 4))
+    return draw(heading(view, n, message=message), panels, 1.4 + 1.9 * len(grid), rows=grid)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from matplotlib.figure import Figure
 
 from pisoft.figures.panels import dot_panels, n_text
-from pisoft.figures.style import theme
+from pisoft.figures.style import abreast, theme
 from pisoft.formatting import signed
 from pisoft.statistics.metrics import AUC_METRICS, METRICS
 from pisoft.statistics.results import select
@@ -40,6 +40,13 @@ def plot(view: View) -> Figure:
     message = f"AUC of methods with denser scores: {by_metric(findings)}" if findings else ""
     figure = dot_panels(view, panels, density.methods, n_text(areas), message=message)
     with theme():
+        if len(figure.axes) > abreast(len(figure.axes)):  # no title is beside another
+            labels = "Spearman's ρ with the mean score: ", "without Random: "
+            titles[1:] = [
+                "\n".join(map("".join, zip(labels, title.split("\n"), strict=True)))
+                for title in titles[1:]
+            ]
+            titles[0] = ""
         for panel, title in zip(figure.axes, titles, strict=True):
             panel.set_title(title, fontsize="small", loc="right")
     return figure

@@ -7,7 +7,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from pisoft.figures import panels
-from pisoft.figures.style import WIDTH, theme
+from pisoft.figures.style import FULL_WIDTH, page_width, theme, width
 from pisoft.statistics.method_agreement import METRICS, with_averages
 from pisoft.statistics.metrics import AVERAGE
 from pisoft.statistics.results import select
@@ -25,6 +25,7 @@ OVERLAP_MEANING = "overlap of top 10 %\n(1: same tokens, about 0.1: unrelated)"
     cells="compared",
     numbers=True,
 )
+@page_width(FULL_WIDTH)  # in fewer millimetres, names and numbers have no room
 def plot(view: View) -> tuple[Figure, pd.DataFrame]:
     """Draw Kendall's τ below the diagonal and the top-10 % overlap above it, and return both.
 
@@ -36,13 +37,13 @@ def plot(view: View) -> tuple[Figure, pd.DataFrame]:
     several = len(results.datasets) > 1
     titles = {AVERAGE: "Mean over datasets"} if several else {}
     titles |= results.datasets
-    room, lines = (WIDTH - NAMES) / (1 + several), -(-len(titles) // 2)
+    room, lines = (width() - NAMES) / (1 + several), -(-len(titles) // 2)
     side = min(room, max(1.8, CELL * len(methods)))
     numbers = side >= NUMBER * len(methods)
     gap = 2 * lines - len(titles)  # beside the means, so that columns end alike
     heights = (*[side + 0.3] * lines, 0.15)
     with theme():
-        figure = Figure(figsize=(WIDTH, sum(heights) + 1.9), layout="constrained")
+        figure = Figure(figsize=(width(), sum(heights) + 1.9), layout="constrained")
         grid = figure.add_gridspec(1 + lines, 2, height_ratios=heights)
         for index, (dataset, title) in enumerate(titles.items()):
             line, column = divmod(index + (gap if index else 0), 2)

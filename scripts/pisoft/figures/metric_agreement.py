@@ -9,7 +9,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from pisoft.figures import panels
-from pisoft.figures.style import WIDTH, theme
+from pisoft.figures.style import FULL_WIDTH, page_width, theme, width
 from pisoft.statistics.metric_agreement import Labels, metric_agreement, ordering_metrics
 from pisoft.statistics.metrics import AVERAGE
 from pisoft.statistics.results import select
@@ -20,6 +20,7 @@ PANELS_ABREAST = 5  # of single datasets
 
 
 @display(title="Do metrics agree on methods?", by=("model",), reads=("statistics",), numbers=True)
+@page_width(FULL_WIDTH)  # in fewer millimetres, names and numbers have no room
 def plot(view: View) -> tuple[Figure, pd.DataFrame]:
     """Draw Kendall's τ of every two metrics, for the mean over datasets and each, and return it.
 
@@ -34,7 +35,7 @@ def plot(view: View) -> tuple[Figure, pd.DataFrame]:
     side, abreast = max(2.4, 0.24 * len(metrics)), min(PANELS_ABREAST, len(small))
     heights = [side + 0.8, *([1.4 * -(-len(small) // abreast)] if small else []), 1.0]
     with theme():
-        figure = Figure(figsize=(WIDTH, sum(heights)), layout="constrained")
+        figure = Figure(figsize=(width(), sum(heights)), layout="constrained")
         parts = figure.subfigures(len(heights), 1, squeeze=False, height_ratios=heights)
         top, *middle, bottom = parts[:, 0]
         panel, average = top.subplots(), _triangle(rows, AVERAGE, metrics)

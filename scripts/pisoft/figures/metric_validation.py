@@ -7,8 +7,8 @@ from functools import partial
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from pisoft.figures.panels import GREY, Panel, draw, heading, lines, n_text, over_pi
-from pisoft.figures.style import LineStyle, theme
+from pisoft.figures.panels import GREY, Panel, draw, heading, in_rows, lines, n_text, over_pi
+from pisoft.figures.style import LineStyle, abreast, theme
 from pisoft.statistics.metrics import CURVE_METRICS
 from pisoft.statistics.results import select
 from pisoft.views.labels import CONTROL_PAIRS
@@ -18,6 +18,7 @@ from pisoft.views.view import View
 
 # Of the metrics, where lines are no methods.
 STYLES = {"pi_soft_ns": LineStyle("black", "", "-"), "pi_soft_nc": LineStyle("#0B4FB3", "", "--")}
+PAIRS = 4  # of controls, side by side
 
 
 @display(
@@ -48,16 +49,17 @@ def plot(view: View) -> Figure:
     }
     pairs = [part for part in CONTROL_PAIRS if part in {*results.rows["part"]}]
     below = {part: partial(fill_pair, part=part) for part in pairs}
-    rows = [row for row in ([label for label in above for _ in range(2)], [*below]) if row]
+    means_rows, rows = in_rows(above, 2), in_rows(below, PAIRS) if below else []
     message = controls_in_order(results.rows, CONTROL_PAIRS)
     title = heading(view, n_text(results.rows), message=message)
-    height, ratios = 5.4 if pairs else 3.4, [1.6, 1][: len(rows)]
-    figure = draw(title, above | below, height, rows=rows, height_ratios=ratios)
+    ratios = [1.6] * len(means_rows) + [1] * len(rows)
+    height = (5.4 if pairs else 3.4) + 2 * (len(means_rows) - 1 + max(0, len(rows) - 1))
+    figure = draw(title, above | below, height, rows=[*means_rows, *rows], height_ratios=ratios)
     over_pi(figure.axes[: len(above)], means.rows["value"])
     for panel in figure.axes[len(above) :][:1]:
         panel.set_ylabel("Share of samples ↑")
         with theme():
             panel.legend(fontsize="small", loc="best")
-    for panel in figure.axes[len(above) + 1 :]:
-        panel.tick_params(labelleft=False)
+    for place, panel in enumerate(figure.axes[len(above) :]):
+        panel.tick_params(labelleft=place % abreast(PAIRS) == 0)
     return figure

@@ -10,6 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from pisoft.figures.panels import GREY, Panel, draw, heading, in_rows, lines, n_text
+from pisoft.figures.style import abreast
 from pisoft.statistics.off_distribution import CLEAN, OPERATORS
 from pisoft.statistics.results import select
 from pisoft.views.registry import display
@@ -52,15 +53,16 @@ def plot(view: View) -> Figure:
             panel.text(0.5, 0.5, "no value", transform=panel.transAxes, ha="center", style="italic")
             panel.spines[:].set_visible(False)
             panel.set(xticks=[], yticks=[], xlabel="")
-        panel.set_title(MEASURES[measure] if dataset == first else "", fontsize="small")
+        heads_column = dataset == first or abreast(len(MEASURES)) < len(MEASURES)
+        panel.set_title(MEASURES[measure] if heads_column else "", fontsize="small")
         panel.set_ylabel(results.datasets[dataset] if measure == next(iter(MEASURES)) else "")
 
     panels: dict[str, Panel] = {
         f"{dataset} {measure}": partial(fill, dataset=dataset, measure=measure)
         for dataset, measure in product(results.datasets, MEASURES)
     }
+    grid = in_rows(panels, len(MEASURES))
     single = select(results.rows, dataset=list(results.datasets))
     message = entropy_differences(single, operators)
     title = heading(view, n_text(single), message=message)
-    height = 1.2 + 1.4 * len(results.datasets)
-    return draw(title, panels, height, rows=in_rows(panels, len(MEASURES)))
+    return draw(title, panels, 1.2 + 1.4 * len(grid), rows=grid)

@@ -16,7 +16,15 @@ from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, NullLocator, ScalarFormatter
 
-from pisoft.figures.style import WIDTH, LineStyle, NotebookFigure, line_styles, theme
+from pisoft.figures.style import (
+    LineStyle,
+    NotebookFigure,
+    abreast,
+    line_styles,
+    share,
+    theme,
+    width,
+)
 from pisoft.formatting import NOTHING, signed
 from pisoft.views.view import View
 
@@ -24,9 +32,12 @@ GREY = "#4D4D4D"
 MARKERS = 6  # on a line; one on each point of the grid would hide it
 BAND_OPACITY = 0.22  # of a single band; many lie on top of one another
 MARGIN = 0.25  # above and below the lines, in spans of the lines
-LEGEND_CHARACTERS = 110  # that fit side by side below the panels
+LEGEND_CHARACTERS = 110  # that fit side by side below the panels of a full page
 HANDLE_CHARACTERS = 9  # width of a line sample and its gaps
-TITLE_CHARACTERS = 88  # of a line
+TITLE_CHARACTERS = 88  # of a line on a full page
+TITLE_LINES = 2  # for which figures have room
+TEXT_HEIGHT = 0.18  # inches per line of a title or legend
+FRAME = 1.0  # inches, of title and legend
 LINE_HEIGHT = 0.19  # inches per dot
 NUMBER_SIZE = 5.5  # points, in a heatmap
 Look = tuple[str, float, float]  # a colour map that any colour vision can read, and its range
@@ -46,38 +57,67 @@ def draw(
 ) -> Figure:
     """Return panels side by side, each with its label at the y axis, and one legend below.
 
+    A narrow page has them in several rows.
+
     Args:
         title: above the panels; see :func:`heading`.
         panels: by label, a function that fills the axes and may change how they look.
-        height: inches.
+        height: inches; without `rows`, of one row.
         legend: whether there is one; lines may be named beside the panels instead.
-        rows: labels of each row's panels, one several times if it is wider; `.` is no panel.
-            Without, all panels are in one row.
+        rows: labels of each row's panels, see :func:`in_rows`; `.` is no panel. Without, all
+            panels are in one row.
         layout: as :meth:`matplotlib.figure.Figure.subplot_mosaic` takes it.
     """
     with theme():
-        figure = NotebookFigure(figsize=(WIDTH, height), layout="constrained")
-        mosaic: list[Any] = [list(row) for row in rows or [[*panels]]]
+        if not rows:
+            rows = in_rows(panels, len(panels))
+            height += (len(rows) - 1) * (height - FRAME)
+        figure = NotebookFigure(figsize=(width(), height), layout="constrained")
+        most = max(map(len, rows))
+        mosaic: list[Any] = [np.repeat(row, most // len(row)).tolist() for row in rows]
         axes: dict[str, Axes] = figure.subplot_mosaic(mosaic, **layout)
         for label, fill in panels.items():
             axes[label].set_ylabel(label)
             seaborn.despine(ax=axes[label])
             fill(axes[label])
-        figure.suptitle(title)
+        title_above(figure, title)
         if legend:
             legend_below(figure, figure.axes[0].get_legend_handles_labels()[0])
+        if share() < 1:
+            figure.draw_without_rendering()  # ticks of narrow panels depend on the layout
     return figure
 
 
 def heading(view: View, *more: str, message: str = "") -> str:
     """Return a figure's title: its message, or what it shows; below of what, and `n = 98` etc."""
     lines = filter(None, (message or view.title, " · ".join((view.where, *more))))
-    return "\n".join(wrapped(line, TITLE_CHARACTERS, break_on_hyphens=False) for line in lines)
+    return "\n".join(in_width(line) for line in lines)
+
+
+def in_width(text: str) -> str:
+    """Return a text in lines that fit the page."""
+    unbroken = text.replace(" = ", "\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}")
+    lines = wrapped(unbroken, int(TITLE_CHARACTERS * share()), break_on_hyphens=False)
+    return lines.replace("\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}", " = ")
+
+
+def title_above(figure: Figure, title: str) -> None:
+    """Write a title above the panels; on a narrow page it may need more room."""
+    figure.suptitle(title)
+    if share() < 1:
+        _make_room(figure, len(title.splitlines()) - TITLE_LINES)
+
+
+def _make_room(figure: Figure, lines: int) -> None:
+    figure.set_figheight(figure.get_figheight() + TEXT_HEIGHT * max(0, lines))
 
 
 def in_rows(names: Iterable[str], columns: int) -> list[list[str]]:
-    """Arrange panels in rows, see :func:`draw`; the last one is filled up with empty places."""
-    names = [*names]
+    """Arrange panels in rows, see :func:`draw`; the last one is filled up with empty places.
+
+    `columns` are those of a full page; a narrow one has fewer.
+    """
+    names, columns = [*names], abreast(columns)
     names += "." * (-len(names) % columns)
     return [names[first : first + columns] for first in range(0, len(names), columns)]
 
@@ -85,7 +125,9 @@ def in_rows(names: Iterable[str], columns: int) -> list[list[str]]:
 def legend_below(figure: Figure, handles: Sequence[Any]) -> None:
     """Name lines below the panels, in as many columns as fit if all had the longest label."""
     longest = max((len(handle.get_label()) for handle in handles), default=0)
-    columns = max(1, min(len(handles), LEGEND_CHARACTERS // (longest + HANDLE_CHARACTERS)))
+    most = LEGEND_CHARACTERS // (longest + HANDLE_CHARACTERS)
+    full, columns = (max(1, min(len(handles), int(n))) for n in (most, most * share()))
+    _make_room(figure, -(-len(handles) // columns) - -(-len(handles) // full))
     if handles:
         place: dict[str, Any] = {"loc": "outside lower center", "ncols": columns, "frameon": False}
         figure.legend(handles=handles, handlelength=3, **place)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from textwrap import fill
 from typing import Any
 
 import numpy as np
@@ -21,8 +22,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from pisoft.faithfulness.calibration import clip_scores
-from pisoft.figures.panels import LINE_HEIGHT, heading, legend_below, n_text
-from pisoft.figures.style import WIDTH, LineStyle, line_styles, theme
+from pisoft.figures.panels import LINE_HEIGHT, heading, legend_below, n_text, title_above
+from pisoft.figures.style import LineStyle, abreast, line_styles, theme, width
 from pisoft.statistics.metrics import CONTROL
 from pisoft.statistics.results import select
 from pisoft.statistics.scores import StepScores, read_scores
@@ -32,6 +33,7 @@ from pisoft.views.view import Results, View
 
 TARGET = 0.3  # of the panels that show one retaining probability; the nearest on the grid is used
 POINT_SIZE = 5
+NARROW_CHARACTERS = 30  # of a line at a panel of a narrow page
 Looks = Mapping[str, LineStyle]  # by method
 
 
@@ -117,18 +119,26 @@ def plot_protocol(
     """Draw the three panels; without an example, panel (b) stays empty and says so."""
     methods, drawn = curves.methods, shown_methods(shares, curves.methods)
     looks = line_styles(methods)
-    rows = max(2.1, LINE_HEIGHT * len(methods)), 2.1  # inches
+    rows: tuple[float, ...] = max(2.1, LINE_HEIGHT * len(methods)), 2.1  # inches
     means = shares.groupby("method")["share"].mean().dropna()
     message = "" if means.empty else f"Uncalibrated, methods keep {_percent(means)} of the tokens"
     with theme():
-        figure = Figure(figsize=(WIDTH, sum(rows) + 1.7), layout="constrained")
-        (left, right), (before, after) = figure.subplots(2, 2, height_ratios=rows)
+        mosaic: list[Any] = [["a", "c"], ["before", "after"]]
+        if abreast(2) == 1:
+            mosaic, rows = [["a"], ["before"], ["after"], ["c"]], (rows[0], *[rows[1]] * 3)
+        figure = Figure(figsize=(width(), sum(rows) + 1.7), layout="constrained")
+        panels = figure.subplot_mosaic(mosaic, height_ratios=rows)
+        left, before, after, right = (panels[name] for name in ("a", "before", "after", "c"))
         _draw_shares(left, shares, methods, looks)
         _draw_example(before, after, example, looks, pi)
         _draw_curves(right, curves.rows, shares, {name: looks[name] for name in drawn})
+        if len(mosaic[0]) == 1:  # all panels are as narrow as the one with names
+            for panel in panels.values():
+                panel.set_title(fill(panel.get_title(), NARROW_CHARACTERS), fontsize="medium")
+                panel.set_xlabel(fill(panel.get_xlabel(), NARROW_CHARACTERS))
         seaborn.despine(figure)
         sample = "none" if example is None else example.sample_id
-        figure.suptitle(heading(view, f"sample of panel (b): {sample}", message=message))
+        title_above(figure, heading(view, f"sample of panel (b): {sample}", message=message))
         legend_below(figure, _handles(example, {name: methods[name] for name in drawn}, looks))
     return figure
 

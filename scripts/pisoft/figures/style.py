@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from contextlib import AbstractContextManager
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from io import StringIO
 from itertools import cycle
@@ -15,7 +16,10 @@ import numpy as np
 import seaborn
 from matplotlib.figure import Figure
 
-WIDTH = 7.1  # inches, 180 mm: a page's text, where fonts are printed in their size
+FULL_WIDTH = 180  # millimetres: a page's text, where fonts are printed in their size
+NARROWEST = 0.9  # of its width on such a page, a panel on a narrower one
+_INCHES = 7.1  # the full width
+_SHARE = ContextVar("share", default=1.0)
 
 Dash = str | tuple[int, tuple[float, ...]]
 
@@ -76,6 +80,32 @@ _METADATA: dict[str, dict[str, None]] = {
     ".svg": {"Date": None, "Creator": None},
     ".png": {"Software": None},
 }
+
+
+@contextmanager
+def page_width(millimetres: float) -> Iterator[None]:
+    """Draw figures for a page of another width than the full one."""
+    token = _SHARE.set(millimetres / FULL_WIDTH)
+    try:
+        yield
+    finally:
+        _SHARE.reset(token)
+
+
+def share() -> float:
+    """Return the width of figures in parts of the full one."""
+    return _SHARE.get()
+
+
+def width() -> float:
+    """Return the width of figures in inches."""
+    return _INCHES * share()
+
+
+def abreast(columns: int) -> int:
+    """Return how many columns of panels fit, in place of so many on a full page."""
+    most = max(1, min(columns, int(share() * columns / NARROWEST)))
+    return -(-columns // -(-columns // most))
 
 
 def line_styles(methods: Iterable[str]) -> dict[str, LineStyle]:

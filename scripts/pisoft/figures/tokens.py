@@ -23,8 +23,8 @@ from matplotlib.ft2font import FT2Font, LoadFlags
 from matplotlib.patches import Rectangle
 
 from pisoft.config.base import Target
-from pisoft.figures.panels import heading
-from pisoft.figures.style import WIDTH, line_styles, theme
+from pisoft.figures.panels import heading, in_width
+from pisoft.figures.style import line_styles, share, theme, width
 from pisoft.formatting import NOTHING
 from pisoft.segments import sentences
 from pisoft.statistics.scores import StepScores, read_scores
@@ -42,7 +42,6 @@ GUIDE_COLOUR = "#E6E6E6"
 EVIDENCE_COLOUR = "#1A1A1A"
 
 # Points, 1/72 inch.
-PAGE = WIDTH * 72
 TEXT_SIZE = 7.5
 LABEL_SIZE = 6.5
 HEADING_SIZE = 7
@@ -51,7 +50,7 @@ ROW = 7.6  # height of a method's row
 BAR = 5.6  # height of a bar in it
 TEXT_HEIGHT = 13  # of a line of text, underline included
 LINE_GAP = 7
-LONGEST_TOKEN = 200  # width
+LONGEST_TOKEN = 200  # width, on a full page
 LONGEST_LABEL = 150  # width, beside a row
 HEADING = 13
 
@@ -248,36 +247,44 @@ def plot_tokens(examples: Sequence[Example], methods: Mapping[str, str], title: 
     than :data:`MOST_LINES` lines are cut, and the heading says where. Without examples, no sample
     could be answered.
     """
+    page = _page()
     with theme():
-        labels = {
-            name: _clipped(label, LABEL_SIZE, LONGEST_LABEL) for name, label in methods.items()
-        }
+        room = min(LONGEST_LABEL, page / 3)
+        labels = {name: _clipped(label, LABEL_SIZE, room) for name, label in methods.items()}
         margin = 2 * MARGIN + max(_width(label, LABEL_SIZE) for label in labels.values())
         texts = [_wrapped(example, margin) for example in examples]
         block = ROW * len(methods) + TEXT_HEIGHT + LINE_GAP
         title = title if examples else f"{title} · no sample could be answered"
         if any(example.evidence is not None for example in examples):
             title += " · underlined: evidence"
+        title = "\n".join(map(in_width, title.splitlines()))
         above = HEADING * (1 + len(title.splitlines()))
-        height = above + HEADING * len(texts) + block * sum(map(len, texts))
-        figure = Figure(figsize=(WIDTH, height / 72))
-        axes = figure.add_axes((0, 0, 1, 1), xlim=(0, PAGE), ylim=(0, height))
+        headings = [_heading(*one, page - 2 * MARGIN) for one in zip(examples, texts, strict=True)]
+        height = above + HEADING * sum(map(len, headings)) + block * sum(map(len, texts))
+        figure = Figure(figsize=(width(), height / 72))
+        axes = figure.add_axes((0, 0, 1, 1), xlim=(0, page), ylim=(0, height))
         axes.set_axis_off()
         place: dict[str, Any] = {"ha": "center", "va": "top", "fontsize": "medium"}
         for number, line in enumerate(title.splitlines()):
-            axes.text(PAGE / 2, height - MARGIN - number * HEADING, printable(line), **place)
+            axes.text(page / 2, height - MARGIN - number * HEADING, printable(line), **place)
         top = height - above
-        for example, lines in zip(examples, texts, strict=True):
-            n = sum(map(len, lines))
-            cut = "" if n == len(example.texts) else f" · cut: the first {n} tokens are shown"
-            heading = f"{example.heading}{cut} · {example.sample_id}"
-            heading = _clipped(heading, HEADING_SIZE, PAGE - 2 * MARGIN)
-            axes.text(MARGIN, top - HEADING_SIZE, heading, fontsize=HEADING_SIZE)
-            top -= HEADING
+        for example, heading, lines in zip(examples, headings, texts, strict=True):
+            for text in heading:
+                axes.text(MARGIN, top - HEADING_SIZE, text, fontsize=HEADING_SIZE)
+                top -= HEADING
             for tokens in lines:
                 _draw_line(axes, tokens, example, labels, top)
                 top -= block
     return figure
+
+
+def _heading(example: Example, lines: Sequence[_Line], room: float) -> list[str]:
+    """Return the lines above an example; a full page has one."""
+    n = sum(map(len, lines))
+    cut = "" if n == len(example.texts) else f" · cut: the first {n} tokens are shown"
+    text = f"{example.heading}{cut} · {example.sample_id}"
+    parts = [text] if share() >= 1 else in_width(text).splitlines()
+    return [_clipped(part, HEADING_SIZE, room) for part in parts]
 
 
 def printable(text: str) -> str:
@@ -304,6 +311,11 @@ def _advance(character: str) -> float:
     return font.load_char(ord(character), LoadFlags.NO_HINTING).linearHoriAdvance / 65536 / 100
 
 
+def _page() -> float:
+    """Return the width of the figure in points."""
+    return 72 * width()
+
+
 def _width(text: str, size: float) -> float:
     return size * sum(_advance(character) for character in text)
 
@@ -322,12 +334,12 @@ def _wrapped(example: Example, margin: float) -> list[_Line]:
     lines: list[_Line] = [[]]
     pen = margin
     for index, text in enumerate(example.texts):
-        printed = _clipped(text, TEXT_SIZE, LONGEST_TOKEN)
+        printed = _clipped(text, TEXT_SIZE, LONGEST_TOKEN * share())
         visible = printed.strip() or printed
         space = _width(printed.partition(visible)[0], TEXT_SIZE)
         width = _width(visible, TEXT_SIZE)
         gap = index and example.positions[index] != example.positions[index - 1] + 1
-        if lines[-1] and (gap or pen + space + width > PAGE - MARGIN):
+        if lines[-1] and (gap or pen + space + width > _page() - MARGIN):
             lines.append([])
             pen = margin
         left = pen + (space if lines[-1] else 0)

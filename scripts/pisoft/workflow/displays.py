@@ -56,6 +56,7 @@ class Displays:
 
     def __init__(self, room: str, data: Path, rules: Path, cells: Cells) -> None:
         self.room, self.data, self.rules, self._cells = room, data, rules, cells
+        self.settings = {"tables": "display", "figures": "figure"}[room]
         in_order = dict(sorted(displays_in(room).items(), key=lambda one: place_of(one[0])))
         self.paths = {name: self._paths_of(name, one) for name, one in in_order.items()}
         self.displays = {name: one for name, one in in_order.items() if self.paths[name]}

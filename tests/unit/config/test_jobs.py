@@ -61,21 +61,23 @@ def test_settings_are_read_back_as_they_were(raw):
 
 FROM_DRAWS = "summarise sensitivity layer_study published"
 RESAMPLED = "uncertainty resampling density permuted sanity_checks sensitivity context_use"
-ALL_SCORES = "evaluate sanity_checks density evidence datamodel display compare published explorer"
-NAMES = "display index published explorer"  # of what is selected
+ALL_SCORES = (
+    "evaluate sanity_checks density evidence datamodel display figure compare published explorer"
+)
+NAMES = "display figure index published explorer"  # of what is selected
 REACHED = {  # by each key of a run file with another value: the jobs whose settings change
     "run": ("other", "run index explorer"),
     "seed": (2, f"sample attribute evaluate ranking construct {RESAMPLED} "
              "metric_validation layer_study datamodel inspect"),
     "models": (["demo-llama"], f"{NAMES} sanity_checks layer_study"),
-    "datasets": (["demo-why", "demo-sentiment"], "display index explorer uncertainty"),
+    "datasets": (["demo-why", "demo-sentiment"], "display figure index explorer uncertainty"),
     # Of other methods are no permutations, and all layers have no name of their own.
     "methods": (["saliency"], f"{NAMES} compare permuted layer_study"),
     "masked_model": ("other", "make_masked published"),
     "protocols": (["dynamic"], ""),
-    "restrictions": ({"demo-llama": {"methods": ["random"]}}, "display compare layer_study"),
+    "restrictions": ({"demo-llama": {"methods": ["random"]}}, "display figure compare layer_study"),
     "resources": ({"demo-llama": {"gpu": 1, "mem_mb": 900}}, ""),
-    "target": ("generated", "attribute import evaluate export display published explorer"),
+    "target": ("generated", "attribute import evaluate export display figure published explorer"),
     "max_samples": (3, "sample"),
     "block_size": (4, "generate attribute evaluate ranking"),
     "local_root": ("there", ""),
@@ -86,10 +88,12 @@ REACHED = {  # by each key of a run file with another value: the jobs whose sett
     "evaluation.normalisation": ("rank", ALL_SCORES),
     "evaluation.step_scores": ("aggregated", f"{ALL_SCORES} construct"),
     "evaluation.step_interval": (10, f"{ALL_SCORES} inspect"),
-    "evaluation.score_floor": (0.01, "evaluate datamodel display published explorer"),
+    "evaluation.score_floor": (0.01, "evaluate datamodel display figure published explorer"),
     "evaluation.pi_grid": ([0.2, 0.5, 0.8], "evaluate inspect datamodel published explorer"),
     "evaluation.pi_per_step": (
-        1, "evaluate datamodel uncertainty metric_validation density display published explorer",
+        1,
+        "evaluate datamodel uncertainty metric_validation density display figure published "
+        "explorer",
     ),
     "evaluation.sampler": ("iid", "evaluate datamodel published"),
     "evaluation.draws": (3, "evaluate datamodel published"),
@@ -97,29 +101,29 @@ REACHED = {  # by each key of a run file with another value: the jobs whose sett
     "evaluation.operator": ("unknown", "evaluate datamodel inspect published"),
     "evaluation.minimum_h0": (0.5, f"evaluate datamodel {FROM_DRAWS}"),
     "evaluation.preset": ("paper", "evaluate datamodel published"),
-    "evaluation.clamp": ("mean", f"display {FROM_DRAWS}"),
+    "evaluation.clamp": ("mean", f"display figure {FROM_DRAWS}"),
     "ranking.operator": ("zero", "ranking published"),
     "ranking.flip_of": ("first_token", "ranking published"),
     "ranking.counterfactuals": ("records", "ranking published"),
     "ranking.answer_deletion": (True, "ranking published"),
     "ranking.steps": (7, "ranking published"),
     "statistics.resamples": (500, RESAMPLED),
-    "statistics.equivalence_margin": (0.1, "uncertainty display decisions"),
+    "statistics.equivalence_margin": (0.1, "uncertainty display figure decisions"),
     "stop.against": ("leader", "decisions"),
     "stop.margin": (0.1, "decisions"),
     "stop.clip_nc": (3, "decisions"),
     "stop.pool": ({"demo-sentiment": 99}, "decisions"),
     "sensitivity": (True, ""),
-    "qualitative.top_share": (0.2, "display"),
+    "qualitative.top_share": (0.2, "display figure"),
     "layer_study.models": (["demo-llama"], "layer_study"),
     "layer_study.datasets": (["demo-why"], ""),
     "layer_study.depths": ([2], "layer_study"),
-    "layer_study.token_weights": (["original"], "layer_study display index explorer"),
+    "layer_study.token_weights": (["original"], "layer_study display figure index explorer"),
     "layer_study.development_share": (0.5, "layer_study"),
     "layer_study.fixed_depth": (3, "layer_study"),
     "metric_validation.models": (["demo-llama"], ""),
     "metric_validation.datasets": (["demo-why"], ""),
-    "metric_validation.noise": ([0.5, 3], "metric_validation display"),
+    "metric_validation.noise": ([0.5, 3], "metric_validation display figure"),
     "metric_validation.permutations": (2, "permuted"),
     "metric_validation.permuted_methods": (["saliency"], "permuted"),
     "sanity_checks.models": (["demo-llama"], "sanity_checks"),
@@ -132,6 +136,7 @@ REACHED = {  # by each key of a run file with another value: the jobs whose sett
     "operators.others": (["unknown"], "inspect"),
     "operators.draws": (2, "inspect"),
     "operators.methods": (["saliency"], ""),
+    "figures.width": (88, "figure"),
     "explorer.samples": (3, "explorer"),
     "catalogue": ({"models": {}}, f"{NAMES} compare"),
 }  # fmt: skip

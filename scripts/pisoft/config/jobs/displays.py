@@ -72,7 +72,7 @@ Targets = Annotated[dict[str, tuple[TargetToken, ...]], At(_targets)]  # by data
 
 
 class DisplayJob(ScoreSettings, LabelSettings, of="run_file.evaluation"):
-    """Settings of all tables and figures."""
+    """Settings of all tables, and of figures but for their look."""
 
     # Of each model, its methods; selections among depths are none of them.
     methods_of: Annotated[
@@ -119,3 +119,9 @@ class DisplayJob(ScoreSettings, LabelSettings, of="run_file.evaluation"):
             return {"dataset": tuple(self.datasets)}
         model = cell["model"]
         return {"dataset": tuple(self.datasets_on(model)), "method": self.methods_of[model]}
+
+
+class FigureJob(DisplayJob, of="run_file.evaluation"):
+    """Settings of all figures."""
+
+    width: Annotated[int, At("run_file.figures.width")] = 180  # millimetres
