@@ -185,7 +185,7 @@ def _orders_by_operator(numbers: Numbers) -> dict[str, str]:
     """Return by metric how other operators order the methods, and other samples for comparison."""
     results = numbers.results("sensitivity")
     changes = {name: ALTERNATIVES[name] for name in (*OPERATORS.values(), HALF_SAMPLES)}
-    grid = sensitivity.columns(results)
+    grid = sensitivity.columns(results, numbers.labels.methods)
     made = blocks(results, metrics(AUC_METRICS), each("part", changes), grid, sparse=True)
     return {block.title: _table("choice changed", grid, block) for block in made}
 

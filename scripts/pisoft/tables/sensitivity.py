@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from pisoft.formatting import NOTHING
@@ -22,15 +24,19 @@ from pisoft.views.view import Number, Results, View
 def table(view: View) -> Table:
     """Build the table of one protocol and model."""
     results = view.results("sensitivity")
-    lines, grid_columns = grid.each("part", ALTERNATIVES), columns(results)
+    lines = grid.each("part", ALTERNATIVES)
+    grid_columns = columns(results, view.settings.methods)
     made = grid.blocks(results, grid.metrics(AUC_METRICS), lines, grid_columns, sparse=True)
     orders = notes.of_orders(results, ALTERNATIVES)
     below = [notes.of_table("sensitivity"), *orders, notes.samples(results)]
     return grid.grid_table(view, results, grid_columns, made, below, corner="Choice changed")
 
 
-def columns(results: Results) -> list[grid.Column]:
-    """Return the columns: τ on each dataset, whether another method is best, the largest change."""
+def columns(results: Results, labels: Mapping[str, str]) -> list[grid.Column]:
+    """Return the columns: τ on each dataset, whether another method is best, the largest change.
+
+    `labels` are those of the methods.
+    """
     summary = results.summary
 
     def best(number: Number) -> Entry:
@@ -39,7 +45,7 @@ def columns(results: Results) -> list[grid.Column]:
         if not number.text:  # of several orders
             return Entry(f"in {100 * number.value:.0f} %")
         names = number.text.split(", ")
-        methods = ", ".join(results.methods.get(name, name) for name in names)
+        methods = ", ".join(labels.get(name, name) for name in names)
         return Entry(methods if number.value else "no")
 
     return [
