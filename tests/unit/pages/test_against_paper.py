@@ -322,7 +322,7 @@ APART = {
     "run", "resources", "block_size", "local_root",  # where and how it runs
     "models", "datasets", "methods", "protocols", "restrictions", "catalogue",  # compared by name
     "seed", "max_samples", "statistics", "stop",  # which samples and resamples, and how many
-    "sensitivity", "qualitative", "explorer",  # what is shown
+    "sensitivity", "qualitative", "figures", "explorer",  # what is shown
     "layer_study", "metric_validation", "sanity_checks", "operators",  # with numbers of their own
 }  # fmt: skip
 
