@@ -20,6 +20,7 @@ MENU = {
     "1 Overview": {"": ["Answer", "Explorer"]},
     "2 Tables": {
         "1 Answer": [
+            "After how many records was each comparison decided?",
             "AUC of π-Soft-NS and π-Soft-NC",
             "Do methods find the evidence?",
             "How certain is the ranking?",
