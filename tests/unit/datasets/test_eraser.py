@@ -109,3 +109,24 @@ def test_what_is_wrong_is_named_with_file_and_line(check, change, complaint, tmp
     assert str(error.value).startswith(f"{path}: line 1")
     assert complaint in str(error.value)
     assert "\n" not in str(error.value)
+
+
+def test_real_rationales_are_the_evidence(shared, tmp_path):
+    lines = (shared / "data/boolq/rationales.jsonl").read_text("utf-8").strip().split("\n")
+    records = {str(record["annotation_id"]): record for record in map(json.loads, lines)}
+    documents = {key: [" ".join(record["tokens"])] for key, record in records.items()}
+    ranges = {key: runs(record["rationale_mask"]) for key, record in records.items()}
+    rows = read(write_eraser(tmp_path, documents, ranges))
+    assert len(rows) == len(records) == 64
+    for row, record in zip(rows, records.values(), strict=True):
+        pairs = zip(record["tokens"], record["rationale_mask"], strict=True)
+        chosen = [token for token, kept in pairs if kept]
+        assert row["status"] == OK
+        assert row["fields"]["passage"].split(" ") == record["tokens"]
+        assert " ".join(marked(row)).split(" ") == chosen
+
+
+def runs(mask):
+    """Return the ranges of a mask's ones."""
+    edges = [i for i, (a, b) in enumerate(zip([0, *mask], [*mask, 0], strict=True)) if a != b]
+    return list(zip(edges[::2], edges[1::2], strict=True))

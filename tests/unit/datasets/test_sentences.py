@@ -1,5 +1,7 @@
 """Sentence splitting on what biographies and narratives really contain."""
 
+import json
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -59,6 +61,15 @@ def test_result_is_a_prefix_and_grows_with_the_count(text, n):
     assert text.startswith(part)
     assert part == part.rstrip()
     assert first_sentences(text, n + 1).startswith(part)
+
+
+def test_biographies_give_two_sentences(shared):
+    """Every first two sentences of the real records end in a full stop and not in an initial."""
+    for line in (shared / "data/wikibio/evaluation.jsonl").read_text("utf-8").strip().split("\n"):
+        part = first_sentences(json.loads(line)["wiki_bio_text"], 2)
+        assert part.endswith((".", '."', '".')), part
+        assert not part.endswith((" Jr.", " c.", " b.", " St.")), part
+        assert 60 < len(part) < 800, part
 
 
 @pytest.mark.parametrize(

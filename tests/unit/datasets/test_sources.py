@@ -369,3 +369,11 @@ def test_splits_that_do_not_go_together_are_named(monkeypatch):
     wrong = source.model_copy(update={"split": ("train", "tset")})
     with pytest.raises(BenchmarkError, match=r'splits train and tset: .*Unknown split "tset"'):
         fetch(settings(wrong))
+
+
+def test_real_tab_separated_sentences_are_all_read(shared):
+    path = str(shared / "data/sst2/validation.tsv")
+    rows = fetch(settings(FileDataset(kind="file", path=path, format="tsv", **COLUMNS)))
+    assert len(rows) == 872
+    assert {row["status"] for row in rows} == {OK}
+    assert sum(row["label"] == "Positive" for row in rows) == 444

@@ -100,6 +100,25 @@ def test_the_half_width_is_that_of_the_mean_over_samples_of_means_over_steps():
         assert half_width(steps, metric) == pytest.approx(expected, rel=1e-5)
 
 
+@pytest.mark.slow
+def test_the_interval_holds_the_mean_of_very_many_draws():
+    """95 % intervals of 60 seeds; fewer than 51 would be far out (probability below 0.2 %)."""
+    model, _ = twins("llama-gqa")
+    many = evaluated(model, cases(), settings_with(600), seed=999)
+    truth = np.mean(
+        [
+            np.trapezoid([1 - np.mean(row["ns_distances"]) / row["h0"] for row in rows[1:]], GRID)
+            for rows in many
+        ]
+    )
+    held = 0
+    for seed in range(60):
+        steps, _ = run(model, cases(), settings_with(4), seed)
+        mean = np.mean([np.trapezoid(step.curves("ns").mean(axis=1), GRID) for step in steps])
+        held += abs(mean - truth) <= half_width(steps, "ns")
+    assert held >= 51
+
+
 def test_a_single_draw_shows_its_variance_by_its_roughness():
     """Noise of known variance, different at every π, on a line and on a bent curve."""
     generator = np.random.default_rng(0)

@@ -5,7 +5,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from pisoft.config.studies import Control, Permuted
+from pisoft.config.studies import Control, MetricValidation, Permuted
 from pisoft.faithfulness.controls import control_rows, permuted_rows
 from pisoft.store.parquet import NO_CONTENT_TOKENS, NO_EVIDENCE, OK
 
@@ -80,6 +80,11 @@ def test_a_sample_that_has_nothing_to_know_says_why():
     assert made(Control(kind="control", scores="uniform"), evidence=None)[0]["status"] == OK
 
 
+def test_only_the_oracle_has_noise():
+    with pytest.raises(ValueError, match="only `oracle` has noise, not `uniform`"):
+        Control(kind="control", scores="uniform", noise=1)
+
+
 def twin(scores_of_steps, number=1, sample="a", status=OK):
     rows = [
         {"sample_id": sample, "step": step, "raw_scores": raw, "converged": None, "status": status}
@@ -113,3 +118,19 @@ def test_all_steps_and_methods_share_a_samples_permutation():
 
 def test_a_failed_step_stays_as_it_is():
     assert twin([None], status="nonfinite_attribution") == [None]
+
+
+def test_names_and_labels_of_the_test_of_the_metrics():
+    validation = MetricValidation(noise=(0.5, 1, 2))
+    assert validation.ladder == ("oracle", "oracle-noise-0.5", "oracle-noise-1", "oracle-noise-2")
+    assert validation.middle == "oracle-noise-1"
+    assert MetricValidation(noise=(0.5, 2)).middle == "oracle-noise-0.5"
+    by_name = {control.name: control for control in validation.controls}
+    assert by_name["oracle-noise-2"].label == "Oracle, noise 2"
+    assert set(by_name) == {*validation.ladder, "anti-oracle", "position", "uniform", "first-token"}
+
+
+@pytest.mark.parametrize("noise", [(0.0, 1.0), (2.0, 1.0), ()])
+def test_a_ladder_of_noise_rises_from_above_zero(noise):
+    with pytest.raises(ValueError, match=r"greater than 0|must increase|at least 1 item"):
+        MetricValidation(noise=noise)

@@ -55,6 +55,11 @@ def test_each_bit_is_kept_with_its_score_and_by_itself(sampler):
         assert np.abs(off_diagonal).max() < 0.08
 
 
+def test_independent_draws_are_uncorrelated():
+    draws = drawn(draws=3000)
+    assert abs(np.corrcoef(draws[:-1, 0], draws[1:, 0])[0, 1]) < 0.08
+
+
 @pytest.mark.parametrize("index", [0, 4, ORIGINAL])
 @pytest.mark.parametrize("width", [1, 3])
 def test_latin_draws_fill_every_stratum_once(index, width):
@@ -69,6 +74,24 @@ def test_latin_retaining_probabilities_of_a_draw_fill_every_stratum_once():
     draws = np.stack([source.of_draw(index, 2)[:, 0] for index in range(GRID)])
     strata = np.floor(draws * GRID).astype(int)
     np.testing.assert_array_equal(np.sort(strata, axis=0), np.arange(GRID)[:, None] + 0 * strata)
+
+
+def test_the_area_of_a_single_draw_varies_less_with_latin_masks():
+    """Kept share of a token over a fine grid: 1/6 per π if independent, about 1/12 if spread."""
+    size = 19
+    grid = np.linspace(0.05, 0.95, size)
+    variances = {}
+    for sampler in ("iid", "latin"):
+        sources = (masks_of(sampler, 1, str(k), 0, (500, 1), size, 1) for k in range(4))
+        draws = [[source.of_draw(j, 0)[:, 0] for j in range(size)] for source in sources]
+        kept = np.concatenate(draws, axis=1) < grid[:, None]  # (π, tokens)
+        assert kept.mean() == pytest.approx(0.5, abs=0.01)
+        variances[sampler] = kept.mean(axis=0).var()
+    assert variances["latin"] < 0.65 * variances["iid"]
+
+
+def test_more_draws_keep_the_earlier_ones():
+    np.testing.assert_array_equal(drawn(draws=4), drawn(draws=15)[:4])
 
 
 @pytest.mark.parametrize("sampler", ["iid", "latin"])

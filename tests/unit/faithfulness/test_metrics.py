@@ -18,6 +18,18 @@ def test_soft_ns_is_clamped_where_the_setting_says(clamp, first, second):
     np.testing.assert_allclose(soft_ns(h0, distances, clamp), [[first], [second]], atol=1e-12)
 
 
+def test_clamping_every_draw_gives_the_same_mean_however_many_draws_there_are():
+    """A clamped mean falls with their number."""
+    distances = np.random.default_rng(0).uniform(0.2, 1.0, (20_000, 15))
+    means = {
+        (clamp, draws): soft_ns(np.full(20_000, 0.5), distances[:, :draws], clamp).mean()
+        for clamp in ("draw", "mean")
+        for draws in (1, 15)
+    }
+    assert means["draw", 1] == pytest.approx(means["draw", 15], abs=0.005)
+    assert means["mean", 15] < means["mean", 1] - 0.05
+
+
 def test_soft_nc_may_exceed_one():
     assert soft_nc(0.5, [0.25, 0.5]) == pytest.approx(0.75)
     assert soft_nc(0.5, [1, 0.5]) == pytest.approx(1.5)
