@@ -11,6 +11,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import matplotlib
 import pytest
 from matplotlib.image import imread
 
@@ -114,7 +115,8 @@ def made(room: str, name: str, case: str, files: dict[str, str]) -> list[Any]:
         for _, described, _, result in displayed(room, paths(room, name), files, settings):
             results.append(result[0] if described.numbers else result)
             if room == "figures":
-                with theme():
+                with theme():  # laid out as it is saved: fewer dots give narrower texts
+                    results[-1].set_dpi(matplotlib.rcParams["savefig.dpi"])
                     results[-1].draw_without_rendering()
     return results
 

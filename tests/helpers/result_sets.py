@@ -253,7 +253,7 @@ def values_of(case: Case) -> dict[str, dict[Any, Any]]:
         "sensitivity": {
             "metric": AREAS,
             "dataset": shown,
-            "part": ("squared_distance", "median", "single_draw", "half_samples")[
+            "part": ("operator_mean", "median", "single_draw", "half_samples")[
                 : 4 if case.uneven else 3
             ],
             ("other", "text"): [

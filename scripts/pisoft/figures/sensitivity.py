@@ -10,6 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from pisoft.figures.panels import GREY, LINE_HEIGHT, draw, heading, n_text
+from pisoft.figures.style import abreast
 from pisoft.statistics.alternatives import ALTERNATIVES
 from pisoft.statistics.metrics import AUC_METRICS, AVERAGE, METRICS
 from pisoft.statistics.results import select
@@ -69,7 +70,10 @@ def plot(view: View) -> Figure:
         panel.set_ylim(len(names) - 0.5, -1.5)
         panel.set_xlim(lowest - 0.05, 1.05)
         rings = "\nrings: single datasets" if datasets else ""
-        panel.set_xlabel(f"τ-b with the run's order (1: same)\n95 % interval over samples{rings}")
+        label = "τ-b with the run's order (1: same)"
+        if abreast(len(AUC_METRICS)) == 1:  # the panel is as narrow as its names are long
+            label = label.replace(" (", "\n(")
+        panel.set_xlabel(f"{label}\n95 % interval over samples{rings}")
         panel.set_ylabel("")
 
     panels = {metric: partial(fill, metric=metric) for metric in AUC_METRICS}
