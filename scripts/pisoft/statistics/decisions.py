@@ -17,6 +17,7 @@ import numpy as np
 import pandas as pd
 
 from pisoft.config.jobs.summaries import DecisionsJob
+from pisoft.errors import BenchmarkError
 from pisoft.statistics.metrics import AUC_METRICS, CONTROL, LEVEL
 from pisoft.statistics.reading import Files, Summary
 from pisoft.statistics.results import in_both_orders
@@ -55,6 +56,9 @@ def decisions(
         rows: of `soft_samples`, in the order of sampling.
         settings: which methods are compared, and how.
         dataset, metric: of the cell.
+
+    Raises:
+        BenchmarkError: a pool of fewer records than were read.
     """
     values = sample_matrix(rows, ["method"])
     values.columns = values.columns.get_level_values("method")
@@ -66,6 +70,11 @@ def decisions(
             return
     if not tested:
         return
+    pool = settings.pool.get(dataset)
+    if pool is not None and pool < len(values):
+        raise BenchmarkError(
+            f"stop.pool.{dataset}: {pool} records are fewer than the {len(values)} that were read"
+        )
     first, second = (list(names) for names in zip(*tested, strict=True))
     family = len(pairs) if settings.against == "leader" else len(tested)
     got = decide(
@@ -74,7 +83,7 @@ def decisions(
         LEVEL,
         family,
         settings.margin or 0,
-        settings.pool.get(dataset),
+        pool,
     )
     columns = {"method": first, "other": second, "text": got.verdict, "n": got.records}
     columns |= {"value": got.mean, "low": got.low, "high": got.high}

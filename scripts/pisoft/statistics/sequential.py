@@ -14,7 +14,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pisoft.errors import BenchmarkError
 from pisoft.statistics.mean_tests import holm
 
 TRUNCATION = 0.5  # share of the capital that a bet can lose at most
@@ -137,18 +136,8 @@ def decide(
             of records.
         pairs: number of comparisons from which these were chosen; None: all are here.
         margin: a pair is equal if its confidence sequence lies within ±margin; 0: never.
-        pool: as in :func:`log_capitals`.
-
-    Raises:
-        BenchmarkError: α, clip or margin out of range, or a pool smaller than T.
+        pool: as in :func:`log_capitals`, at least T.
     """
-    for name, value, most in (("alpha", alpha, 1), ("clip", clip, np.inf)):
-        if not 0 < value < most:
-            raise BenchmarkError(f"{name}: must lie between 0 and {most}, got {value}")
-    if not margin >= 0:
-        raise BenchmarkError(f"margin: must not be negative, got {margin}")
-    if pool is not None and pool < len(differences):
-        raise BenchmarkError(f"pool: {pool} records are fewer than the {len(differences)} read")
     missing = np.isnan(differences)
     order = np.argsort(missing, axis=0, kind="stable")  # the missing ones to the end
     values = np.clip(np.take_along_axis(differences, order, axis=0) / clip, -1, 1) / 2 + 0.5

@@ -11,6 +11,7 @@ import pytest
 
 from helpers import script_runs
 from helpers.result_rows import result_row
+from pisoft.errors import BenchmarkError
 from pisoft.store.parquet import write_rows
 from pisoft.store.schemas import SCHEMAS
 
@@ -95,3 +96,10 @@ def test_a_margin_and_a_finite_population_decide_more(
 
 def test_records_that_are_not_independent_decide_nothing(tmp_path: Path) -> None:
     assert decided(tmp_path, clustered=["sst2"]).empty
+
+
+def test_a_pool_smaller_than_what_was_read_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(
+        BenchmarkError, match=r"stop\.pool\.sst2: 299 .* fewer than the 300"
+    ):
+        decided(tmp_path, pool={"sst2": 299})
