@@ -140,7 +140,7 @@ bench-start-up: $(STAMP) ## what starting a job costs
 schema: $(STAMP) ## write config/schema/ and tables of docs/reference/
 	$(TOOLS)/make_schema.py
 
-simulation: $(STAMP) ## simulate the tests of which-test.md: 80 minutes
+simulation: $(STAMP) ## simulate the tests of which-test.md: an hour
 	$(TOOLS)/simulate_statistics.py
 
 families: $(STAMP) ## write docs/reference/families.md: 1 minute

@@ -1,4 +1,4 @@
-"""Simulate the tests between methods and the intervals: `make simulation` (80 minutes).
+"""Simulate the tests between methods and the intervals: `make simulation` (an hour).
 
 Writes the tables between the markers of docs/explanation/which-test.md: how often each procedure
 finds a difference of means where there is none, what it finds, and how often intervals cover the
@@ -31,7 +31,7 @@ from pisoft.workflow.commandline import run
 PAGE = Path("docs/explanation/which-test.md")
 BEGIN, END = (f"<!-- written by `make simulation`: {which} -->" for which in ("begin", "end"))
 SIZES = (12, 18, 32, 90, 400, 2000)
-# Numbers of samples and of methods; the largest of both takes an hour alone.
+# Numbers of samples and of methods; the largest of both take too long together.
 CELLS = [(n, methods) for methods in (9, 14, 30) for n in SIZES if (n, methods) != (2000, 30)]
 RESAMPLES = 399  # of a test, and sign flips
 FARTHEST = 4.0  # largest shift, in standard errors of a method's mean, times √2

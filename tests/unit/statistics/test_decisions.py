@@ -99,7 +99,5 @@ def test_records_that_are_not_independent_decide_nothing(tmp_path: Path) -> None
 
 
 def test_a_pool_smaller_than_what_was_read_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(
-        BenchmarkError, match=r"stop\.pool\.sst2: 299 .* fewer than the 300"
-    ):
+    with pytest.raises(BenchmarkError, match=r"stop\.pool\.sst2: 299 .* fewer than the 300"):
         decided(tmp_path, pool={"sst2": 299})
