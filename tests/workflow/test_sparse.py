@@ -94,7 +94,9 @@ def test_what_single_samples_lack_is_left_out_and_explained(results):
         results, "tables/density/dynamic/toy"
     )
     shares = f"Shares between samples and of draws: {LEFT_OUT}"
-    assert shares in page_of(results, "tables/variance_components/dynamic/toy")
+    variance = page_of(results, "tables/variance_components/dynamic/toy")
+    assert shares in variance
+    assert "The deviation is of areas completed from the 2 retaining probabilities" in variance
     explorer = page_of(results, "explorer")
     assert "Single samples have no curve and no AUC here: each step is measured at 2 of" in explorer
 
@@ -110,6 +112,10 @@ def test_metrics_are_validated_by_means_alone(results):
     for line in lines_of(results, "metric_validation/toy"):
         parts[line["metric"]].add(line["part"])
     assert parts["soft_ns"] > parts["auc_pi_soft_ns"] >= {"mean", "means_in_order"}
+    at_one_pi = read_rows(results / "data/summary/metric_validation.parquet", "metric_validation")
+    means = [r for r in at_one_pi if r["position"] is not None and r["part"] == "mean"]
+    assert means
+    assert {row["n"] < SAMPLES and row["n_failed"] == 0 for row in means} == {True}
     for metric in CALIBRATED:
         assert not [part for part in parts[metric] if "_over_" in part or part == "ladder"]
     shares = "Shares of samples and the noise order by the π-Soft metrics"

@@ -22,7 +22,7 @@ from pisoft.faithfulness.budget import first_draws, further_draws, half_width
 from pisoft.faithfulness.curves import auc
 from pisoft.faithfulness.masks import measured_pi
 from pisoft.faithfulness.soft import BASELINES, METRICS
-from pisoft.statistics.soft_files import Steps
+from pisoft.statistics.soft_files import Steps, completed
 from pisoft.store.parquet import OK
 from run_cells import Pool
 
@@ -253,6 +253,6 @@ def sparse_areas(
     areas = {}
     for metric in METRICS:
         curves = pool.curves[metric][repetition, np.concatenate(steps_of)].mean(axis=-1)
-        of_steps = auc(grid, steps.completed(np.where(at, curves, np.nan)))
-        areas[metric] = np.bincount(sample, of_steps) / np.bincount(sample)
+        of_samples = steps.where_measured(np.where(at, curves, np.nan))
+        areas[metric] = auc(grid, completed(of_samples, grid))
     return areas

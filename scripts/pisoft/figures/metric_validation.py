@@ -28,10 +28,7 @@ PAIRS = 4  # of controls, side by side
     cells="controls",
 )
 def plot(view: View) -> Figure:
-    """Draw the controls' means over π above, and below how often each pair is in order.
-
-    With `pi_per_step`, single samples are not compared, and there is nothing below.
-    """
+    """Draw the controls' means over π above, and below how often each pair is in order."""
     results = view.results("metric_validation", metric=CURVE_METRICS)
     means = results.select(part="mean")
     controls = {name: means.methods[name] for name in means.rows["method"].unique()}
@@ -49,11 +46,11 @@ def plot(view: View) -> Figure:
     }
     pairs = [part for part in CONTROL_PAIRS if part in {*results.rows["part"]}]
     below = {part: partial(fill_pair, part=part) for part in pairs}
-    means_rows, rows = in_rows(above, 2), in_rows(below, PAIRS) if below else []
+    means_rows, rows = in_rows(above, 2), in_rows(below, PAIRS)
     message = controls_in_order(results.rows, CONTROL_PAIRS)
     title = heading(view, n_text(results.rows), message=message)
     ratios = [1.6] * len(means_rows) + [1] * len(rows)
-    height = (5.4 if pairs else 3.4) + 2 * (len(means_rows) - 1 + max(0, len(rows) - 1))
+    height = 5.4 + 2 * (len(means_rows) - 1 + len(rows) - 1)
     figure = draw(title, above | below, height, rows=[*means_rows, *rows], height_ratios=ratios)
     over_pi(figure.axes[: len(above)], means.rows["value"])
     for panel in figure.axes[len(above) :][:1]:

@@ -15,8 +15,6 @@ a metric, as a reader picks among the methods.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-
 import numpy as np
 import pandas as pd
 
@@ -24,8 +22,8 @@ from pisoft.config.jobs.summaries import ResamplingJob
 from pisoft.statistics.estimates import estimate_cells
 from pisoft.statistics.metrics import CONTROL
 from pisoft.statistics.reading import Files, Summary
-from pisoft.statistics.samples import sample_matrix
-from pisoft.statistics.soft import DATASET, rarely_measured
+from pisoft.statistics.soft import DATASET, curve_matrix
+from pisoft.statistics.soft_files import completed
 
 MIDDLE = 0.5
 HALVES = ("lower", "upper", "upper_minus_lower")
@@ -35,18 +33,15 @@ Settings = ResamplingJob
 
 def summaries(files: Files, settings: ResamplingJob) -> dict[str, Summary]:
     """Return one file of advantages; without random scores it is empty."""
-    means = files.rows("curves")
-    grid, few = np.unique(means["position"]), rarely_measured(means)
-    curves = files.rows("soft_sample_curves")
-    weights = {(AT, pi): weight for pi, weight in zip(grid, np.eye(grid.size), strict=True)}
-    halves = zip(HALVES, half_weights(grid), strict=False)
-    weights |= {(part, ""): weight for part, weight in halves}
+    grid = np.unique(files.rows("curves")["position"])
     cells = {
-        cell: _differences(rows, weights, few.get(cell, ()))
-        for cell, rows in curves.groupby(DATASET, sort=False)
+        cell: _differences(rows, grid)
+        for cell, rows in files.rows("soft_sample_curves").groupby(DATASET, sort=False)
         if {CONTROL} < set(rows["method"])
     }
-    return {"advantage": estimate_cells(cells, settings, files.clusters(), tested=HALVES)}
+    failed = {cell: _failures(rows) for cell, rows in cells.items()}
+    rows = estimate_cells(cells, settings, files.clusters(), tested=HALVES, failed=failed)
+    return {"advantage": rows}
 
 
 def half_weights(grid: np.ndarray) -> np.ndarray:
@@ -65,24 +60,32 @@ def half_weights(grid: np.ndarray) -> np.ndarray:
     return np.stack([*heights, heights[1] - heights[0]])
 
 
-def _differences(
-    curves: pd.DataFrame,
-    weights: Mapping[tuple[str, float | str], np.ndarray],
-    few: Collection[float],
-) -> pd.DataFrame:
+def _differences(curves: pd.DataFrame, grid: np.ndarray) -> pd.DataFrame:
     """Return method less random scores, samples by part, π, metric and method.
 
-    `curves` are `soft_sample_curves` of one dataset, `weights` (P,) are by part and π. Those at a
-    single π of :func:`rarely_measured`, the `few`, have no values.
+    `curves` are `soft_sample_curves` of one dataset.
     """
-    lacking = np.full(next(iter(weights.values())).size, np.nan)
-    values = np.stack([lacking if curve is None else curve for curve in curves["values"]])
-    parts = {}
-    for key, weight in weights.items():
-        scores = sample_matrix(curves.assign(value=values @ weight), ["metric", "method"])
-        control = scores.xs(CONTROL, axis="columns", level="method")
-        methods = scores.drop(columns=CONTROL, level="method")
-        parts[key] = methods - control[methods.columns.get_level_values("metric")].to_numpy()
-        if key[1] in few:
-            parts[key][:] = np.nan
-    return pd.concat(parts, axis="columns", names=["part", "position"])
+    names = ["part", "position", "metric", "method"]
+    index = pd.MultiIndex.from_frame(curves[["sample_id", *names[2:]]])
+    values = pd.DataFrame(curve_matrix(curves, grid.size), index, grid)
+    control, weights = values.xs(CONTROL, level="method"), half_weights(grid)
+    parts: dict[tuple[object, ...], pd.Series] = {}
+    for (metric, method), of_method in values.groupby(level=names[2:], sort=False):
+        if method != CONTROL:
+            points = of_method.droplevel(names[2:]) - control.xs(metric, level="metric")
+            usable = points.dropna(how="all")
+            halves = completed(usable.to_numpy(), grid) @ weights.T
+            parts |= {(AT, pi, metric, method): of_pi for pi, of_pi in points.items()}
+            parts |= {
+                (part, "", metric, method): pd.Series(of_part, usable.index)
+                for part, of_part in zip(HALVES, halves.T, strict=False)
+            }
+    frame = pd.DataFrame(parts).reindex(curves["sample_id"].unique())
+    return frame.rename_axis(columns=names)
+
+
+def _failures(differences: pd.DataFrame) -> pd.Series:
+    """Return how many samples failed, by column; the others are measured at one π at least."""
+    of_method = differences[AT].isna().T.groupby(level=["metric", "method"]).all().sum(axis=1)
+    columns = differences.columns
+    return of_method.reindex(columns.droplevel(["part", "position"])).set_axis(columns)

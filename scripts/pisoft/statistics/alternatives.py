@@ -24,7 +24,7 @@ from pisoft.seeds import keyed_generator
 from pisoft.statistics.estimates import FEWEST_FOR_INTERVAL
 from pisoft.statistics.samples import Samples
 from pisoft.statistics.soft import LOW_PI, metric_of
-from pisoft.statistics.soft_files import Steps, read_soft
+from pisoft.statistics.soft_files import Steps, completed, read_soft
 
 METRICS = {"ns": "auc_pi_soft_ns", "nc": "auc_pi_soft_nc"}
 RUN = "run"  # every choice as in the run
@@ -92,7 +92,7 @@ def sample_areas(path: Path, minimum_h0: float, clamp: Clamp) -> Areas:
     further = [f"{metric}_total_variations" for metric in METRICS]
     steps = read_soft(path, minimum_h0, further)
     areas = {
-        (metric, name): steps.mean(area)
+        (metric, name): area
         for metric in METRICS
         for name, area in (_areas(metric, steps, clamp) if len(steps.ok) else {}).items()
     }
@@ -163,7 +163,7 @@ def alternative_samples(
 
 
 def _areas(metric: str, steps: Steps, clamp: Clamp) -> dict[str, np.ndarray]:
-    """Return every step's areas by alternative, (G,) each."""
+    """Return every sample's areas by alternative, (S,) each."""
     h0, grid = steps.h0, steps.grid
     distances = steps.draws[f"{metric}_distances"][:, 1:]  # (G, P, K)
     total_variations = steps.draws[f"{metric}_total_variations"][:, 1:]
@@ -182,8 +182,8 @@ def _areas(metric: str, steps: Steps, clamp: Clamp) -> dict[str, np.ndarray]:
     }
     if metric == "ns":
         curves |= {name: soft_ns(h0, distances, other) for name, other in OF_CLAMPS.items()}
-    curves = {name: steps.completed(of_steps) for name, of_steps in curves.items()}
-    areas = {name: auc(grid, of_steps) for name, of_steps in curves.items()}
+    curves = {name: completed(steps.where_measured(of), grid) for name, of in curves.items()}
+    areas = {name: auc(grid, of_samples) for name, of_samples in curves.items()}
     areas["whole_range"] = auc_full(grid, curves[RUN], f"pi_soft_{metric}")
     parts = {LOW: grid <= LOW_PI, EVERY_SECOND: np.arange(grid.size) % 2 == 0}
     for name, part in parts.items():

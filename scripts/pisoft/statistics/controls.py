@@ -9,7 +9,7 @@ import pandas as pd
 
 from pisoft.statistics.metrics import METRICS
 from pisoft.statistics.reading import Files
-from pisoft.statistics.soft import DATASET, rarely_measured
+from pisoft.statistics.soft import curve_matrix
 
 ORACLE = "oracle"
 KEYS = ["protocol", "model", "dataset", "metric"]
@@ -35,20 +35,14 @@ def sample_values(files: Files) -> Iterator[tuple[Cell, pd.DataFrame]]:
 
 
 def curve_values(files: Files) -> Iterator[tuple[Cell, pd.DataFrame]]:
-    """Yield the same at every π of the `curves`, from `soft_sample_curves`.
-
-    Those of :func:`rarely_measured` have no values.
-    """
-    means = files.rows("curves")
-    grid, few = np.unique(means["position"]), rarely_measured(means)
+    """Yield the same at every π of the `curves`, of the samples measured there or failed."""
+    grid = np.unique(files.rows("curves")["position"])
     for cell, group in _cells(files.rows("soft_sample_curves")):
-        failed = np.full(grid.size, np.nan)
-        curves = np.stack([failed if curve is None else curve for curve in group["values"]])
-        curves[:, np.isin(grid, few.get(tuple(str(cell[key]) for key in DATASET), ()))] = np.nan
-        for position, values in zip(grid, curves.T, strict=True):
-            at_position = group.assign(value=values)
+        failed, methods = group["values"].isna().to_numpy(), group["method"].unique()
+        for position, values in zip(grid, curve_matrix(group, grid.size).T, strict=True):
+            at_position = group.assign(value=values)[failed | ~np.isnan(values)]
             wide = at_position.pivot(index="sample_id", columns="method", values="value")
-            yield {**cell, "position": position}, wide
+            yield {**cell, "position": position}, wide.reindex(columns=methods)
 
 
 def _cells(rows: pd.DataFrame) -> Iterator[tuple[Cell, pd.DataFrame]]:

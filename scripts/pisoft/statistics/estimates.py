@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -119,22 +119,28 @@ def estimate_cells(
     keys: Sequence[str] = ("protocol", "model"),
     tested: Collection[str] = (),
     family: Sequence[str] = ("metric",),
+    failed: Mapping[tuple[Any, ...], pd.Series] | None = None,
 ) -> Iterator[pd.DataFrame]:
     """Yield the :func:`estimate_rows` of means over samples, with their keys.
 
     Args:
-        cells: samples by columns, NaN failed, by the values of the keys and the dataset.
+        cells: samples by columns, NaN: no value, by the values of the keys and the dataset.
         settings: seed and number of resamples.
         clusters: of samples, by `sample_id`.
         keys: in front of the dataset.
         tested: values of the key `part` whose means are tested against 0 (:data:`TESTED`).
         family: keys that the tests of a family share.
+        failed: number of samples that failed, by column of each cell; by default those without a
+            value.
     """
     groups: dict[tuple[Any, ...], dict[str, pd.DataFrame]] = {}
     for (*group, dataset), values in cells.items():
         groups.setdefault((*group,), {})[dataset] = values
     for key, datasets in groups.items():
         samples = {name: Samples.of_means(values, clusters) for name, values in datasets.items()}
+        if failed:
+            for name, one in samples.items():
+                samples[name] = replace(one, failed=failed[*key, name])
         rows = estimate_rows(samples, settings)
         if tested:
             for name, values in datasets.items():

@@ -13,8 +13,8 @@ random scores the anti-oracle. Parts, of the samples that have a value for all o
   of a cluster are resampled together, so that it is a number of samples in such clusters.
 - mean: of one control or of random scores, the `method`.
 
-Shares and τ compare single samples, whose areas are not measured with `pi_per_step`: of the
-calibrated metrics they are left out then.
+Shares and τ compare single samples, whose areas are not measured with `pi_per_step`: they are left
+out then.
 
 Shares have Wilson's interval, means that by Student's t, both of 95 %, and of clusters where
 samples are in clusters; that of τ ends at −1 and 1.
@@ -33,7 +33,7 @@ import pandas as pd
 from pisoft.config.jobs.summaries import MetricValidationJob
 from pisoft.seeds import keyed_generator
 from pisoft.statistics.controls import KEYS, ORACLE, curve_values, sample_values
-from pisoft.statistics.metrics import CALIBRATED, CONTROL
+from pisoft.statistics.metrics import AREAS, CONTROL
 from pisoft.statistics.reading import Files, Summary
 from pisoft.statistics.samples import Samples, mean_rows, share_rows
 
@@ -65,7 +65,7 @@ def summaries(files: Files, settings: MetricValidationJob) -> dict[str, Summary]
         # "diagnosis" is the name of the random stream: with another one, numbers would change.
         key = (settings.seed, "diagnosis", *(cell[name] for name in (*KEYS, "position")))
         table = validation(values, settings, key, clusters).assign(**cell)
-        if settings.pi_per_step is not None and cell["metric"] in CALIBRATED:
+        if settings.pi_per_step is not None and cell["metric"] in AREAS:
             table = table[~table["part"].isin(OF_SINGLE_SAMPLES)]
         tables.append(table)
     return {"metric_validation": tables}

@@ -9,8 +9,8 @@ Best = Literal["highest", "lowest"]
 AVERAGE = "average"  # dataset of the mean over datasets
 CURVE_METRICS = {"pi_soft_ns": "π-Soft-NS ↑", "pi_soft_nc": "π-Soft-NC ↑"}  # labels
 AUC_METRICS = ("auc_pi_soft_ns", "auc_pi_soft_nc")
-# Of calibrated scores: means over samples, of which a single one may be measured at some π only.
-CALIBRATED = (*CURVE_METRICS, *AUC_METRICS, "auc_low_pi_soft_ns", "auc_low_pi_soft_nc")
+# Under curves of calibrated scores, of which a single sample may be measured at some π only.
+AREAS = (*AUC_METRICS, "auc_low_pi_soft_ns", "auc_low_pi_soft_nc")
 RANKING_METRICS = ("deletion_auc", "insertion_auc")
 TOKENS_CHANGED, NOT_FLIPPED = "tokens_changed", "not_flipped"  # of counterfactuals
 ANSWER_METRICS = ("answer_deletion", "rise", "mas")  # of generated answers

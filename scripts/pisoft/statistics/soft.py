@@ -8,9 +8,9 @@ Per row of a `soft` file (sample, step, π), with H₀ the distance of the zero 
 - soft_nc = mean of nc_distances / H₀
 
 A sample's value is the mean over its steps that count (:mod:`pisoft.statistics.soft_files`); a
-sample without one has no value, and the status of its first failing row. Curves measured at some π
-only are completed first (:meth:`Steps.completed`): means over samples estimate the same, but the
-value of a single sample says little.
+sample without one has no value, and the status of its first failing row. Areas of curves measured
+at some π only are those of the completed curves (:func:`completed`): means over samples estimate
+the same, but the area of a single sample says little.
 
 The numerators H₀ − mean of ns_distances and mean of nc_distances are kept for ratios of means over
 samples: where H₀ is small, a sample's ratio says little and can rule a mean.
@@ -31,12 +31,11 @@ from pisoft.config.jobs.summaries import SummariseJob
 from pisoft.errors import BenchmarkError
 from pisoft.faithfulness.curves import area_variance, auc, auc_full
 from pisoft.faithfulness.metrics import soft_nc, soft_ns
-from pisoft.statistics.estimates import FEWEST_FOR_INTERVAL
 from pisoft.statistics.metrics import CURVE_METRICS
 from pisoft.statistics.reading import Files, Summary
 from pisoft.statistics.results import summary_table
 from pisoft.statistics.samples import mean_rows
-from pisoft.statistics.soft_files import Steps, read_soft
+from pisoft.statistics.soft_files import Steps, completed, read_soft
 from pisoft.store.schemas import FILES
 
 METRICS = ("ns", "nc")
@@ -111,26 +110,20 @@ def summarise_cells(
             metric: metric_of(metric, steps.h0, steps.draws[f"{metric}_distances"], clamp)
             for metric in METRICS
         }
-        curves = {name: steps.mean(steps.completed(of)) for name, of in of_steps.items()}
+        curves = {name: steps.where_measured(of) for name, of in of_steps.items()}
         of_samples = _sample_rows(steps, _sample_metrics(steps, curves, clamp))
         of_curves = _curve_rows(steps, curves)
         samples.append(summary_table("soft_samples", [of_samples.assign(**cell.keys)]))
         sample_curves.append(summary_table("soft_sample_curves", [of_curves.assign(**cell.keys)]))
-        means[cell] = _mean_curves(steps, of_steps, clusters or {})
+        means[cell] = _mean_curves(steps, curves, clusters or {})
     curves_table = summary_table("curves", _on_common_grid(means))
     return pa.concat_tables(samples), curves_table, pa.concat_tables(sample_curves)
 
 
-def rarely_measured(curves: pd.DataFrame) -> dict[tuple[str, ...], np.ndarray]:
-    """Return by protocol, model and dataset the π at which too few samples are measured.
-
-    They are completed there (:meth:`Steps.completed`) without any deviation from their mean, so
-    that its error is unknown. `curves` are rows of that kind.
-    """
-    counts = curves.groupby([*DATASET, "position"])["n"].max()
-    most = counts.groupby(DATASET).transform("max")
-    few = counts.index[(counts < FEWEST_FOR_INTERVAL) & (counts < most)].to_frame(index=False)
-    return {cell: rows.to_numpy() for cell, rows in few.groupby(DATASET)["position"]}
+def curve_matrix(curves: pd.DataFrame, size: int) -> np.ndarray:
+    """Return the values of `soft_sample_curves`, (rows, size); NaN: not measured, or failed."""
+    failed = np.full(size, np.nan)
+    return np.stack([failed if values is None else values for values in curves["values"]])
 
 
 def metric_of(metric: str, h0: np.ndarray, distances: np.ndarray, clamp: Clamp) -> np.ndarray:
@@ -159,16 +152,16 @@ def _sample_metrics(steps: Steps, curves: Mapping[str, np.ndarray], clamp: Clamp
         numerators = distances.mean(axis=-1)
         if metric == "ns":
             numerators = h0 - numerators
-            unclamped = steps.mean(steps.completed(numerators / h0))
+            unclamped = steps.where_measured(numerators / h0)
             metrics["soft_ns_unclamped"] = unclamped[:, 0]
-            metrics["auc_pi_soft_ns_unclamped"] = auc(grid, unclamped[:, 1:])
-        metrics[f"soft_{metric}"], values = curve[:, 0], curve[:, 1:]
+            metrics["auc_pi_soft_ns_unclamped"] = auc(grid, completed(unclamped[:, 1:], grid))
+        metrics[f"soft_{metric}"], values = curve[:, 0], completed(curve[:, 1:], grid)
         metrics[f"auc_pi_soft_{metric}"] = auc(grid, values)
         metrics[f"auc_full_pi_soft_{metric}"] = auc_full(grid, values, f"pi_soft_{metric}")
         if low.sum() > 1:  # else the grid has no such part, and the column stays empty
             metrics[f"auc_low_pi_soft_{metric}"] = auc(grid[low], values[:, low])
         metrics[f"auc_numerator_{metric}"] = auc(
-            grid, steps.mean(steps.completed(numerators))[:, 1:]
+            grid, completed(steps.where_measured(numerators)[:, 1:], grid)
         )
         variances, _ = area_variance(distances[:, 1:] / h0[..., None], grid)
         metrics[f"monte_carlo_{metric}"] = steps.mean(variances) / counts
@@ -218,15 +211,15 @@ def _curve_rows(steps: Steps, curves: Mapping[str, np.ndarray]) -> pd.DataFrame:
 
 
 def _mean_curves(
-    steps: Steps, of_steps: Mapping[str, np.ndarray], clusters: Mapping[str, str]
+    steps: Steps, curves: Mapping[str, np.ndarray], clusters: Mapping[str, str]
 ) -> tuple[pd.DataFrame, int]:
     """Return means of curves (G, 1 + P) over the samples measured at each π, and failures.
 
     Means, with their intervals and numbers of samples, are by metric and π.
     """
     parts = {}
-    for metric, values in of_steps.items():
-        measured = pd.DataFrame(steps.where_measured(values)[:, 1:], steps.ok, steps.grid)
+    for metric, values in curves.items():
+        measured = pd.DataFrame(values[:, 1:], steps.ok, steps.grid)
         parts[f"pi_soft_{metric}"] = mean_rows(measured, clusters).assign(n=measured.count())
     return pd.concat(parts, names=["metric", "position"]), len(steps.status) - len(steps.ok)
 

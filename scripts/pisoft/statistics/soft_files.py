@@ -63,46 +63,41 @@ class Steps:
         return means.reshape(-1, *values.shape[1:])
 
     def where_measured(self, curves: np.ndarray) -> np.ndarray:
-        """Return samples (S, …) of curves (G, …), NaN where none of a sample's steps is measured.
+        """Return samples of curves (G, P) or (G, 1 + P), NaN where none of their steps is measured.
 
-        Their mean m at each π is that of :meth:`completed`: a sample counts by the share of its
-        steps that are measured there, and its value is m + n (mean of v − m over its steps) / W,
-        with n such samples and W the sum of their shares.
+        A sample counts by the share of its steps that are measured there: its value is
+        m + n (mean of v − m over its steps) / W, with n such samples, W the sum of their shares,
+        and m the mean of v over samples by these shares, which is that of the values as well.
         """
-        if self.measured.all():
+        measured = self.measured[:, -curves.shape[1] :]
+        if measured.all():
             return self.mean(curves)
-        shares = self.mean(self.measured.astype(float))
+        shares = self.mean(measured.astype(float))
         total = np.where(shares.any(axis=0), shares.sum(axis=0), np.nan)
-        sums = self.mean(np.where(self.measured, curves, 0.0))
+        sums = self.mean(np.where(measured, curves, 0.0))
         means = sums.sum(axis=0) / total
         values = means + (sums - shares * means) * (shares > 0).sum(axis=0) / total
         return np.where(shares > 0, values, np.nan)
 
-    def completed(self, curves: np.ndarray) -> np.ndarray:
-        """Complete curves (G, 1 + P) or (G, P), NaN where not measured; their means stay unbiased.
 
-        With m the mean at one π over the samples measured there, and f the share of π at which a
-        step is measured, the completed values are m + c (v − m) / f where v is measured and m
-        elsewhere (the difference estimator of survey sampling, Särndal et al. 1992, section 6.3);
-        c² = n / (n − 1) for the n steps measured there, as m is their mean. So their mean is m,
-        their variance is that of m, and an area under completed curves is, on average, the area
-        under the mean curve. Where no step is measured, m is interpolated.
-        """
-        if self.measured.all():
-            return curves
-        if curves.shape[1] > self.grid.size:  # the original metrics are measured of every step
-            completed = self.completed(curves[:, 1:])
-            return np.concatenate([curves[:, :1], completed], axis=1)
-        measured = self.measured[:, 1:]
-        steps = np.bincount(self.sample)[self.sample][:, None]  # of each step's sample
-        weights = measured / steps
-        total = weights.sum(axis=0)
-        at = total > 0
-        means = (weights * np.where(measured, curves, 0.0)).sum(axis=0)[at] / total[at]
-        mean = np.interp(self.grid, self.grid[at], means)
-        counts = measured.sum(axis=0)
-        freedom = np.sqrt(counts / np.maximum(counts - 1, 1))
-        return mean + np.where(measured, freedom * (curves - mean) / measured.mean(), 0.0)
+def completed(curves: np.ndarray, grid: np.ndarray) -> np.ndarray:
+    """Complete the curves of samples, (S, P), NaN where not measured; their means stay unbiased.
+
+    With m the mean at one π over the n samples measured there, and f the share of all values that
+    is measured, the completed values are m + c (v − m) / f where v is measured and m elsewhere (the
+    difference estimator of survey sampling, Särndal et al. 1992, section 6.3); c² = n / (n − 1), as
+    m is their mean. So their mean is m, their variance is that of m, and an area under completed
+    curves is, on average, the area under the mean curve. Where no sample is measured, m is
+    interpolated.
+    """
+    measured = ~np.isnan(curves)
+    if measured.all():
+        return curves
+    counts = measured.sum(axis=0)
+    at = counts > 0
+    mean = np.interp(grid, grid[at], np.nanmean(curves[:, at], axis=0))
+    freedom = np.sqrt(counts / np.maximum(counts - 1, 1))
+    return mean + np.where(measured, freedom * (curves - mean) / measured.mean(), 0.0)
 
 
 def read_soft(path: Path, minimum_h0: float, further: Sequence[str] = ()) -> Steps:

@@ -97,9 +97,13 @@ def clamp(where: Clamp) -> str:
 
 def single_samples(settings: DisplayJob, numbers: str) -> str:
     """Say which numbers of single samples' areas there are not, where these are not measured."""
-    if settings.pi_per_step is None:
-        return ""
-    return text("single_samples", numbers=numbers, measured=settings.pi_per_step)
+    return sparse(settings, "single_samples", numbers=numbers)
+
+
+def sparse(settings: DisplayJob, name: str, **numbers: Any) -> str:
+    """Return a text of samples that are measured at some retaining probabilities only, if so."""
+    measured = settings.pi_per_step
+    return "" if measured is None else text(name, measured=measured, **numbers)
 
 
 # Samples ----------------------------------------------------------------------------------------

@@ -39,5 +39,6 @@ def table(view: View) -> Table:
     }
     made = blocks(results, titles, each("method", results.methods), grid, grid[0])
     shares = notes.single_samples(view.settings, "Shares between samples and of draws")
-    below = [notes.of_table("variance_components"), shares]
+    areas = notes.sparse(view.settings, "completed_areas")
+    below = [notes.of_table("variance_components"), areas, shares]
     return grid_table(view, results, grid, made, below)

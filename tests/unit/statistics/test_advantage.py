@@ -5,6 +5,7 @@ import itertools
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 
 from helpers import script_runs
 from helpers.soft_files import GRID, PER_DRAW, mean_curve, soft_rows, soft_summaries, soft_value
@@ -52,8 +53,8 @@ def test_every_number_of_a_cell_is_that_of_the_written_draws(tmp_path):
     assert (select(results, dataset="sst2")["n"] == 3).all()
 
 
-def test_a_point_that_one_sample_is_measured_at_has_no_difference(tmp_path):
-    """Its error is unknown; the halves keep it."""
+def test_points_are_of_the_samples_measured_there_and_halves_of_all(tmp_path):
+    """Of one sample alone, the error is unknown."""
     places, cells = {"a": 0.1, "b": 0.1, "c": 0.4, "d": 0.9, "e": 0.9}, []
     for seed, method in enumerate(("random", "mine")):
         rows = soft_rows(dict.fromkeys(places, 1), seed)
@@ -63,8 +64,24 @@ def test_a_point_that_one_sample_is_measured_at_has_no_difference(tmp_path):
         cells.append((method, "sst2", rows))
     results = advantage(tmp_path, *cells)
     points = select(results, part="at", dataset="sst2", metric="pi_soft_nc").set_index("position")
-    assert points["value"].notna().to_dict() == {0.1: True, 0.4: False, 0.9: True}
-    assert select(results, part="lower")["low"].notna().all()
+    rows, control = (
+        {
+            row["sample_id"]: soft_value(row, "nc")
+            for row in rows
+            if row["pi"] and row["nc_distances"]
+        }
+        for _, _, rows in reversed(cells)
+    )
+    for pi, point in points.iterrows():
+        measured = [rows[name] - control[name] for name, at in places.items() if at == pi]
+        assert point["value"] == pytest.approx(np.mean(measured))
+        if len(measured) > 1:
+            assert point["standard_error"] == pytest.approx(stats.sem(measured), rel=0.2)
+        assert (point["n"], point["n_failed"]) == (len(measured), 0)
+    assert points["low"].notna().to_dict() == {0.1: True, 0.4: False, 0.9: True}
+    halves = select(results, part="lower", dataset="sst2")
+    assert halves["low"].notna().all()
+    assert (halves["n"] == len(places)).all()
 
 
 def test_a_sample_that_failed_for_random_scores_or_the_method_has_no_difference(tmp_path):

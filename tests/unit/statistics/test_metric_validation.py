@@ -1,5 +1,7 @@
 """The order of the controls by each metric, against counts made by hand."""
 
+import itertools
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -8,7 +10,7 @@ from statsmodels.stats.proportion import proportion_confint
 
 from helpers import script_runs
 from helpers.result_rows import sample_rows
-from helpers.soft_files import GRID, soft_rows, soft_summaries
+from helpers.soft_files import GRID, PER_DRAW, soft_rows, soft_summaries, soft_value
 from pisoft.config.jobs.summaries import MetricValidationJob
 from pisoft.statistics.controls import curve_values, sample_values
 from pisoft.statistics.metric_validation import PAIRS, RESAMPLES, summaries, validation
@@ -69,17 +71,31 @@ def test_means_in_order_and_samples_needed():
     assert share(needed - 1) < 0.95 + error
 
 
-def test_single_samples_are_not_compared_by_areas_that_are_measured_at_some_pi(tmp_path):
-    rows = {name: soft_rows(dict.fromkeys("abcd", 1), seed) for seed, name in enumerate(NAMES)}
+def test_single_samples_are_compared_where_they_are_measured_but_not_by_areas(tmp_path):
+    places = dict.fromkeys("abc", 0.1) | dict.fromkeys("defg", 0.4)
+    rows = {name: soft_rows(dict.fromkeys(places, 1), seed) for seed, name in enumerate(NAMES)}
+    for row in itertools.chain(*rows.values()):
+        if row["pi"] and row["pi"] != places[row["sample_id"]]:
+            row |= dict.fromkeys(PER_DRAW)
     files = Files({kind: [path] for kind, path in soft_summaries(tmp_path, rows).items()})
-    whole, sparse = (
-        pd.concat(summaries(files, SETTINGS.model_copy(update=changed))["metric_validation"])
-        for changed in ({}, {"pi_per_step": 2})
-    )
-    single = whole["part"].str.contains("_over_|ladder")
-    assert single.any()
-    original = whole["metric"].isin(["soft_ns", "soft_nc"])
-    pd.testing.assert_frame_equal(sparse, whole[~single | original])
+    sparse = SETTINGS.model_copy(update={"pi_per_step": 1})
+    made = pd.concat(summaries(files, sparse)["metric_validation"])
+    single = made["part"].str.contains("_over_|ladder")
+    of_areas = made["metric"].str.startswith("auc_")
+    assert of_areas.any()
+    assert not (single & of_areas).any()
+    assert (single & made["metric"].isin(["soft_ns", "soft_nc"])).any()
+    for pi, n in ((0.1, 3), (0.4, 4), (0.9, 0)):
+        at = made[(made["position"] == pi) & (made["metric"] == "pi_soft_nc")]
+        assert set(at["n"]) == {n}
+        assert set(at["n_failed"]) == {0}
+        shares = at[at["part"] == "oracle_over_random"]
+        oracle, control = (
+            [soft_value(row, "nc") for row in rows[name] if row["pi"] == pi and row["nc_distances"]]
+            for name in ("oracle", "random")
+        )
+        wins = [a > b for a, b in zip(oracle, control, strict=True)]
+        assert shares["value"].tolist() == pytest.approx([np.mean(wins or np.nan)], nan_ok=True)
 
 
 def test_samples_of_a_cluster_count_as_one():

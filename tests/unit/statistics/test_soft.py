@@ -5,7 +5,6 @@ import random
 import statistics
 
 import numpy as np
-import pandas as pd
 import pytest
 from scipy import stats
 
@@ -25,7 +24,7 @@ from helpers.soft_files import (
 from pisoft.errors import BenchmarkError
 from pisoft.faithfulness.masks import measured_pi
 from pisoft.statistics.soft import NOISE_METRICS, SAMPLE_METRICS, summarise
-from pisoft.statistics.soft_files import Steps
+from pisoft.statistics.soft_files import completed
 
 
 def summarised(folder, rows):
@@ -272,12 +271,9 @@ def test_points_of_curves_have_the_interval_of_the_samples_measured_there(tmp_pa
 def test_completed_curves_have_the_means_and_the_errors_of_the_measured_values():
     """Of 12 samples, every one at two of four π."""
     curves = np.random.default_rng(5).normal(size=(12, 4))
-    samples, grid = np.arange(12), np.linspace(0.2, 0.8, 4)
-    measured = np.isin((samples[:, None] + np.arange(4)) % 4, (0, 1))
-    of_original = np.ones((12, 1), bool)
-    steps = Steps(pd.Series(), samples, {}, {}, grid, np.hstack([of_original, measured]), {}, {})
-    completed = steps.completed(np.where(measured, curves, np.nan))
-    for at, of_pi in enumerate(completed.T):
+    measured = np.isin((np.arange(12)[:, None] + np.arange(4)) % 4, (0, 1))
+    given = np.where(measured, curves, np.nan)
+    for at, of_pi in enumerate(completed(given, np.linspace(0.2, 0.8, 4)).T):
         values = curves[measured[:, at], at]
         assert of_pi.mean() == pytest.approx(values.mean())
         assert of_pi.std() / np.sqrt(12) == pytest.approx(stats.sem(values))
