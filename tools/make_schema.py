@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from functools import cache
 from pathlib import Path
 
 from pisoft.attribution import available_methods, load_method, method_without_models
@@ -27,6 +28,7 @@ def main(arguments: argparse.Namespace) -> None:
         path.write_text(text, encoding="utf-8")
 
 
+@cache
 def generated() -> dict[str, str]:
     """Return the text of every generated file by its path in the repository."""
     methods = {name: load_method(name) for name in available_methods()}

@@ -7,6 +7,8 @@ import os
 import subprocess
 import sys
 import warnings
+from collections.abc import Callable
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -45,6 +47,9 @@ GOLDENS = {
     "no value": [("figures", name) for name in ("pi_curves", "ranks", "sensitivity")],
     MOST: [("figures", name) for name in ("pi_curves", "ranks")],
 }
+of_each_case = pytest.mark.parametrize(
+    "case", [name for name in result_sets.CASES if name != GOLDEN_ALONE]
+)
 DISPLAY = """\
 from pisoft.views.registry import display
 
@@ -53,18 +58,17 @@ def table(view): ...
 """
 
 
-@pytest.fixture(scope="module", params=[name for name in result_sets.CASES if name != GOLDEN_ALONE])
-def case(request: pytest.FixtureRequest) -> str:
-    """Return the name of a result set; tests of one stand together."""
-    return request.param
-
-
 @pytest.fixture(scope="module")
-def files(case: str, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """Return the patterns of a result set's files."""
+def files(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], dict[str, str]]:
+    """Return what writes a result set, once for all tests, and gives its files' patterns."""
     every = [display for room in ENDINGS for display in displays_in(room).values()]
-    folder = tmp_path_factory.mktemp("results")
-    return result_sets.write_results(folder, every, result_sets.CASES[case])
+
+    @cache
+    def written(case: str) -> dict[str, str]:
+        folder = tmp_path_factory.mktemp("results")
+        return result_sets.write_results(folder, every, result_sets.CASES[case])
+
+    return written
 
 
 @pytest.fixture(scope="module")
@@ -107,7 +111,13 @@ def paths(room: str, name: str) -> list[str]:
     return [path.format(**result_sets.CELL) for path in displays_in(room)[name].patterns(name)]
 
 
-def made(room: str, name: str, case: str, files: dict[str, str]) -> list[Any]:
+@pytest.fixture(scope="module")
+def made(files: Callable[[str], dict[str, str]]) -> Callable[[str, str, str], list[Any]]:
+    """Return what draws a display of a result set, once for all tests."""
+    return cache(lambda room, name, case: drawn_here(room, name, case, files(case)))
+
+
+def drawn_here(room: str, name: str, case: str, files: dict[str, str]) -> list[Any]:
     """Return a display's table, or its figures, laid out; a warning is an error."""
     settings, results = result_sets.CASES[case].settings, []
     with warnings.catch_warnings():
@@ -121,10 +131,11 @@ def made(room: str, name: str, case: str, files: dict[str, str]) -> list[Any]:
     return results
 
 
+@of_each_case
 @pytest.mark.parametrize("name", displays_in("tables"))
-def test_a_table_has_an_entry_in_each_column_and_numbers_with_their_counts(case, files, name):
+def test_a_table_has_an_entry_in_each_column_and_numbers_with_their_counts(case, made, name):
     if name in shown("tables", case):
-        (table,) = made("tables", name, case, files)
+        (table,) = made("tables", name, case)
         assert table.title
         rows = [row for block in table.blocks for row in block.rows]
         assert {len(row.entries) for row in rows} <= {len(table.columns)}
@@ -136,14 +147,15 @@ def test_a_table_has_an_entry_in_each_column_and_numbers_with_their_counts(case,
             assert not [text for text in (*table.columns, *table.notes) if "Average" in text]
 
 
+@of_each_case
 @pytest.mark.parametrize("name", displays_in("figures"))
-def test_a_figure_says_what_and_how_many_samples_it_is_of_and_nothing_leaves_it(case, files, name):
+def test_a_figure_says_what_and_how_many_samples_it_is_of_and_nothing_leaves_it(case, made, name):
     if name in shown("figures", case):
         labels = result_sets.CASES[case].settings
         of = {"model": labels.models["llama"], "dataset": labels.datasets["sst2"]}
         of |= {"protocol": "dynamic routing"}
         named = [] if name == "tokens" else [of[key] for key in displays_in("figures")[name].by]
-        for figure in made("figures", name, case, files):
+        for figure in made("figures", name, case):
             titles = [figure.get_suptitle(), *(panel.get_title() for panel in figure.axes)]
             counted = any("n = " in title for title in titles)
             assert counted or name in WITHOUT_N or not figure.axes, titles
@@ -154,12 +166,10 @@ def test_a_figure_says_what_and_how_many_samples_it_is_of_and_nothing_leaves_it(
             assert max(box.x1 - page.x1, box.y1 - page.y1) < PIXEL, (box, page)
 
 
-@pytest.mark.parametrize(
-    ("case", "name"), [(MOST, name) for name in displays_in("figures")], indirect=["case"]
-)
-def test_as_wide_as_one_column_nothing_leaves_a_figure_or_covers_another_part(case, files, name):
+@pytest.mark.parametrize("name", displays_in("figures"))
+def test_as_wide_as_one_column_nothing_leaves_a_figure_or_covers_another_part(files, name):
     with page_width(ONE_COLUMN):
-        figures = made("figures", name, case, files)
+        figures = drawn_here("figures", name, MOST, files(MOST))
     for figure in figures:
         with theme():
             box, page = figure.get_tightbbox(), figure.bbox_inches
@@ -176,19 +186,19 @@ def test_as_wide_as_one_column_nothing_leaves_a_figure_or_covers_another_part(ca
 @pytest.mark.parametrize(
     ("case", "room", "name"),
     [(case, *one) for case, every in GOLDENS.items() for one in every],
-    indirect=["case"],
 )
-def test_it_shows_what_the_golden_says(case, files, room, name):
+def test_it_shows_what_the_golden_says(case, made, room, name):
     text = {"tables": goldens.table_text, "figures": goldens.figure_text}[room]
-    texts = [text(one) for one in made(room, name, case, files)]
+    texts = [text(one) for one in made(room, name, case)]
     goldens.compare("\n".join(texts), goldens.file(case, room, name))
 
 
 @needs_latex
-def test_latex_of_all_tables_fits_a_column_or_both(case, files, tmp_path):
+@of_each_case
+def test_latex_of_all_tables_fits_a_column_or_both(case, made, tmp_path):
     written = []
     for name in shown("tables", case):
-        (table,) = made("tables", name, case, files)
+        (table,) = made("tables", name, case)
         written.append(tmp_path / f"{name}.tex")
         write(table, tmp_path / "table.csv", written[-1], tmp_path / "table.html")
     typeset(*written)

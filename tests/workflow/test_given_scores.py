@@ -14,10 +14,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from check_summary import problems
+from helpers.kept_summaries import keep_summary_of
 from helpers.shared_runs import SAMPLES
 from pisoft.config.shards import Shards
 from pisoft.store.parquet import read_rows
 from pisoft.store.shards import cell_path, shards_of
+from summary import kept
 
 pytestmark = [pytest.mark.workflow, pytest.mark.slow]
 
@@ -48,7 +51,9 @@ def cells(pending):
     return {name for name in pending if name.startswith(kinds)}
 
 
-def test_the_scores_of_a_method_give_its_numbers_to_the_bit_and_nothing_else_runs(finished):
+def test_the_scores_of_a_method_give_its_numbers_to_the_bit_and_nothing_else_runs(
+    finished, tmp_path, monkeypatch
+):
     project = finished
     assert project.pending("export_prompts") == {"data/to_score.parquet"}
     add_method(project, "mine: {label: Mine, source: {kind: scores, path: mine.parquet}}")
@@ -94,6 +99,17 @@ def test_the_scores_of_a_method_give_its_numbers_to_the_bit_and_nothing_else_run
     assert cells(project.pending()) == left, "a touched file is the same file"
     pq.write_table(table.append_column("note", pa.nulls(len(table))), mine)
     assert cells(project.pending()) == MINE, "another one is imported again, alone"
+
+    project.run()
+    entry = keep_summary_of(project, tmp_path, monkeypatch)
+    assert problems(entry) == []
+    *cell, method, value = zip(*kept(entry).samples.rows, strict=True)
+    lines = [*zip(*cell, value, strict=True)]
+    mine, theirs = (
+        [line for line, of in zip(lines, method, strict=True) if of == name]
+        for name in ("mine", "saliency")
+    )
+    assert mine == theirs != [], "it is one more method of the leaderboard"
 
 
 def test_the_python_of_the_docs_makes_scores_of_all_shards(finished):

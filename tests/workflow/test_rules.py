@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import yaml
 from snakemake.iocontainers import Wildcards
 
 from helpers.workflow_rules import parsed_rules
@@ -119,7 +120,9 @@ def test_a_model_s_job_that_is_tried_again_may_take_more(rules):
 def test_jobs_on_a_gpu_ask_for_what_is_planned_at_the_profile_s_throughput(monkeypatch, tmp_path):
     monkeypatch.chdir(ROOT)
     file = tmp_path / "paper.yaml"
-    file.write_text(Path("config/paper.yaml").read_text() + "\noperators: {}\n")
+    changes = {"models": ["llama-3.1-8b-instruct"], "datasets": ["sst2"], "operators": {}}
+    changes |= {"methods": ["random", "saliency"], "restrictions": {}, "layer_study": None}
+    file.write_text(yaml.safe_dump(read_yaml(Path("config/paper.yaml")) | changes))
     shard = ("dynamic", "llama-3.1-8b-instruct", "saliency", "sst2/0-2000")
     config = load_run(read_yaml(file), [str(file)], Path("config"), load_method)
     plan = plan_run(config, None)
