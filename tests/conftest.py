@@ -26,8 +26,9 @@ hypothesis.settings.register_profile(
 hypothesis.settings.load_profile("shared-cores")
 
 
-def pytest_collection_finish() -> None:
-    """Leave what libraries have loaded out of garbage collection, which tests ask for often."""
+@pytest.fixture(scope="module", autouse=True)
+def _short_garbage_collection() -> None:
+    """Leave what is loaded so far out of garbage collection, which lacks of memory ask for."""
     gc.collect()
     gc.freeze()
 
