@@ -16,7 +16,7 @@ from snakemake.utils import update_config
 import pisoft
 from helpers.attributions import attribute
 from helpers.fetch_jobs import fetch_job, file_source, json_lines
-from helpers.random_models import samples, save_random_llama, twins
+from helpers.random_models import random_model, samples, save_random_llama
 from helpers.small_configuration import CATALOGUE, RUN, load_tree
 from helpers.tiny_tokenizers import llama_tokenizer
 from pisoft.attribution import load_method
@@ -361,7 +361,7 @@ def test_of_an_adapter(folder, tmp_path):
 
 @pytest.mark.follows("use method 'inseq' with options {method: deeplift}")
 def test_of_deeplift():
-    model = twins("llama-gqa")[0]
+    model = random_model("llama-gqa")
     model.decoder.layers[1].mlp.act_fn = torch.nn.ReLU()
     with refused_with("use method 'inseq' with options {method: deeplift}"):
         attribute("deeplift", model, samples())

@@ -3,7 +3,7 @@
 import pytest
 
 from helpers.limited_memory import Memory
-from helpers.random_models import twins
+from helpers.random_models import random_model
 from helpers.stages import LONG, OTHERS, STAGES, assert_same, sorted_rows
 from pisoft.store.parquet import OK, TOO_LONG_FOR_MEMORY
 
@@ -16,7 +16,7 @@ CASES = [
 
 @pytest.fixture(scope="module")
 def model():
-    return twins("llama-gqa")[0]
+    return random_model("llama-gqa")
 
 
 def longest(block):

@@ -12,7 +12,7 @@ import torch
 from helpers import attributions, stages
 from helpers.fake_gpu import DEVICE, ERRORS, FakeGpu
 from helpers.random_masked_models import numbered
-from helpers.random_models import VOCABULARY, twins
+from helpers.random_models import VOCABULARY, model_and_network
 from pisoft.attribution import repetition
 from pisoft.config.base import Ablation
 from pisoft.errors import BenchmarkError
@@ -58,7 +58,7 @@ def fused_attention(monkeypatch):
 
 def on_both(dtype):
     """Return a model on the CPU, and another one with the same weights on the device."""
-    cpu, _ = twins("llama-gqa", dtype)
+    cpu, _ = model_and_network("llama-gqa", dtype)
     network = copy.deepcopy(cpu.network)
     with FakeGpu() as gpu:
         gpu.put(network)
@@ -131,7 +131,7 @@ def test_half_precision_is_repeated_in_float32_on_the_gpu(monkeypatch):
 
 
 def test_a_model_on_two_devices_is_refused_in_one_line():
-    cpu, network = twins("llama-gqa")
+    cpu, network = model_and_network("llama-gqa")
     network.lm_head.to(DEVICE)
     with pytest.raises(BenchmarkError, match=r"^model 'LlamaForCausalLM': .* cpu and meta.*$"):
         wrapped_model(network, cpu.tokenizer)

@@ -11,7 +11,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from helpers.attributions import attribute
 from helpers.quick_cases import one_quick
-from helpers.random_models import SHAPES, samples, twins
+from helpers.random_models import SHAPES, random_model, samples
 from pisoft.attribution import available_methods, load_method
 from pisoft.models.layers import checkpointed_layers
 from pisoft.models.model import ExplainedSample
@@ -27,13 +27,13 @@ MAY_VANISH = {"grad_ellm_inseq"}  # no token may pass the ReLU of its only layer
 
 @pytest.fixture(params=one_quick(SHAPES), scope="module")
 def model(request):
-    return twins(request.param)[0]
+    return random_model(request.param)
 
 
 @pytest.fixture(scope="module")
 def any_model():
     """Return a model, for what depends on the method alone."""
-    return twins("llama-gqa")[0]
+    return random_model("llama-gqa")
 
 
 @cache
@@ -117,13 +117,16 @@ class TestEveryMethod:
         assert equal == [not load_method(name).has_target] * 2
 
     def test_float32_is_close_to_float64(self, name, model):
-        single = attribute(name, twins(model.name, torch.float32)[0], samples()[:2])
+        single = attribute(name, random_model(model.name, torch.float32), samples()[:2])
         for a, b in zip(scores_of(name, model)[:2], single, strict=True):
             torch.testing.assert_close(b.double(), a, rtol=1e-3, atol=1e-4 * a.max().item())
 
     def test_16_bit_models_give_the_scores_of_their_weights(self, name, model):
         """Within what rounding of the activations costs, and in float32 at least."""
-        rounded, exact = twins(model.name, torch.bfloat16)[0], twins(model.name)[0]
+        rounded, exact = (
+            random_model(model.name, torch.bfloat16),
+            random_model(model.name),
+        )
         exact.network.load_state_dict(rounded.network.state_dict())
         exact_scores = attribute(name, exact, samples()[:2])
         largest = max(scores.abs().max().item() for scores in exact_scores)

@@ -46,17 +46,20 @@ SHAPES = {
 }
 
 
-def twins(
+def model_and_network(
     shape: str, dtype: torch.dtype = torch.float64, layers: int = 3
 ) -> tuple[LanguageModel, torch.nn.Module]:
     """Return the probed model and an eager model with the same weights, both the caller's alone."""
-    return copy.deepcopy(_tried_twins(shape, dtype, layers))
+    return copy.deepcopy(_tried(shape, dtype, layers))
+
+
+def random_model(shape: str, dtype: torch.dtype = torch.float64, layers: int = 3) -> LanguageModel:
+    """Return the probed model alone."""
+    return model_and_network(shape, dtype, layers)[0]
 
 
 @cache
-def _tried_twins(
-    shape: str, dtype: torch.dtype, layers: int
-) -> tuple[LanguageModel, torch.nn.Module]:
+def _tried(shape: str, dtype: torch.dtype, layers: int) -> tuple[LanguageModel, torch.nn.Module]:
     config_class, model_class, extra = SHAPES[shape]
     size = {"num_hidden_layers": layers, "head_dim": 8, "max_position_embeddings": 128}
     config = config_class(**SMALL | size | extra)

@@ -17,7 +17,7 @@ import attribute
 import evaluate_ranking
 import evaluate_soft
 from helpers import explained_rows
-from helpers.random_models import twins
+from helpers.random_models import model_and_network
 from helpers.small_configuration import CATALOGUE, RUN, load_tree
 from helpers.soft_files import STATISTICS, soft_rows
 from pisoft.config.datasets import FileDataset, Labels, TextField
@@ -342,6 +342,6 @@ def test_damaged_results_are_summarised_or_refused_in_one_line(tmp_path, data, k
 @pytest.fixture(autouse=True)
 def _model_at_hand(monkeypatch):
     """Every job gets a model that is loaded already."""
-    model, _ = twins("llama-gqa", torch.float64)
+    model, _ = model_and_network("llama-gqa", torch.float64)
     for script in (attribute, evaluate_soft, evaluate_ranking):
         monkeypatch.setattr(script, "load_model", lambda *_: model)

@@ -692,8 +692,8 @@ def test_tables_and_pages_come_out_whatever_failed_and_say_so(finished, tmp_path
         assert math.isfinite(values[key])
         assert math.isnan(low[key]), "one sample has no interval"
     p_values = numbers_of(project, "pi_soft_auc/dynamic/toy", "p_adjusted")
-    twins = [p_values["auc_pi_soft_nc", "toy-sentiment", m] for m in ("random", "attention")]
-    assert 1.0 in twins or len(set(twins)) == 1
+    equal = [p_values["auc_pi_soft_nc", "toy-sentiment", m] for m in ("random", "attention")]
+    assert 1.0 in equal or len(set(equal)) == 1
     page = (project.folder / "results/tiny/tables/pi_soft_auc/dynamic/toy.html").read_text()
     assert f"{SAMPLES} nonfinite_attribution" in page
     front = (project.folder / "results/tiny/index.html").read_text()

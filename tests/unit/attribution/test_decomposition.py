@@ -9,7 +9,7 @@ from torch.nn.functional import rms_norm
 
 from helpers.attributions import attribute, build
 from helpers.families import network
-from helpers.random_models import samples, twins
+from helpers.random_models import model_and_network, random_model, samples
 from pisoft.errors import BenchmarkError
 from pisoft.models.attention import ATTENTION_NAME
 from pisoft.models.components import ComponentForward
@@ -57,7 +57,7 @@ def test_attention_that_enters_the_residual_stream_in_another_form_is_refused(ch
     if change.startswith("added"):
         model = LanguageModel(network("Phi 1, 2", ATTENTION_NAME), "llama-gqa")
     else:
-        model = twins("llama-gqa")[0]
+        model = random_model("llama-gqa")
         attention = model.blocks[0].self_attn
         if change == "gated":
             attention.register_forward_hook(gate, with_kwargs=True)
@@ -72,7 +72,7 @@ def test_attention_that_enters_the_residual_stream_in_another_form_is_refused(ch
 
 
 def test_a_norm_behind_the_projection_scales_what_it_gives():
-    model = twins("llama-gqa", layers=1)[0]
+    model = random_model("llama-gqa", layers=1)
     norm = RMSNorm(32, dtype=torch.float64)
     torch.nn.init.uniform_(norm.weight)
     (shares,) = attribute("ifr", model, samples()[:1])
@@ -86,7 +86,7 @@ def test_a_norm_behind_the_projection_scales_what_it_gives():
 
 
 def test_feed_forward_blocks_that_do_something_else_are_refused():
-    model = twins("llama-gqa")[0]
+    model = random_model("llama-gqa")
     model.blocks[1].mlp.register_forward_hook(lambda _, __, output: 2 * output)
     with pytest.raises(BenchmarkError, match=r"decomposed: components do not sum to them$"):
         build("depass").check(model)
@@ -102,7 +102,7 @@ def test_feed_forward_blocks_that_do_something_else_are_refused():
     ],
 )
 def test_other_projections_are_refused_by_name(part, replacement, message):
-    model, _ = twins("llama-gqa")
+    model, _ = model_and_network("llama-gqa")
     setattr(model.blocks[1].self_attn, part, replacement)
     build("grad_ellm_inseq").check(model)  # the last layer is as it was
     expected = f"^method 'grad_ellm_inseq': model 'llama-gqa': layer 1: {message}"

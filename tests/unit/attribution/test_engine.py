@@ -14,7 +14,7 @@ from helpers.attributions import build
 from helpers.explained_rows import of_samples
 from helpers.limited_memory import Memory
 from helpers.loaded_models import local_model
-from helpers.random_models import samples, twins
+from helpers.random_models import model_and_network, random_model, samples
 from pisoft.attribution import engine
 from pisoft.attribution.base import AttributionMethod, Context, MethodOptions
 from pisoft.attribution.engine import attribute_block, scores_row, warm_up
@@ -28,7 +28,7 @@ from pisoft.store.parquet import read_provenance, read_rows, write_rows
 
 @pytest.fixture(scope="module")
 def model():
-    return twins("llama-gqa")[0]
+    return random_model("llama-gqa")
 
 
 class Recording(AttributionMethod):
@@ -180,7 +180,7 @@ class Hungry(Recording):
 
 
 def test_a_sample_that_fits_with_checkpointed_layers_has_the_same_scores_to_the_bit(caplog):
-    deep, _ = twins("llama-gqa", layers=8)
+    deep, _ = model_and_network("llama-gqa", layers=8)
 
     def rows(count=4):
         block = of_samples(samples()[:count])
@@ -243,7 +243,7 @@ def test_time_of_an_attempt_that_failed_is_not_counted(model, clock):
 @pytest.fixture
 def job(tmp_path):
     """Files of a job, and its command line."""
-    twins("llama-gqa", torch.float32)[1].save_pretrained(tmp_path / "model")
+    model_and_network("llama-gqa", torch.float32)[1].save_pretrained(tmp_path / "model")
     kinds = ("prompts", "generations", "output", "times")
     files = {kind: tmp_path / f"{kind}.parquet" for kind in kinds}
     for kind, rows in zip(kinds[:2], zip(*of_samples(samples()), strict=True), strict=True):
@@ -287,7 +287,7 @@ def test_random_scores_need_no_weights_and_no_gpu(job):
     ).to_json()
     (job.model[0].parent / "model.safetensors").unlink()
     attribute.main(job)
-    expected = attributed("random", twins("llama-gqa")[0], samples())
+    expected = attributed("random", random_model("llama-gqa"), samples())
     scores = [row["raw_scores"] for row in read_rows(job.output, "attributions")]
     assert scores == [pytest.approx(row.tolist()) for of_sample in expected for row in of_sample]
     assert read_provenance(job.times)["device"] == "cpu"
@@ -303,7 +303,7 @@ def test_the_target_is_explained_and_its_log_probability_is_measured(job):
     write_rows(job.prompts, "prompts", [prompt], {})
     write_rows(job.generations, "generations", [answer], {})
     given = AttributeJob.model_validate_json(job.settings).model_copy(update={"method": "saliency"})
-    model, _ = twins("llama-gqa", torch.float32)
+    model, _ = model_and_network("llama-gqa", torch.float32)
     soft = {}
     for target, token, *foils in (("contrastive", 50, 60), ("label", 50), ("generated", 9)):
         job.settings = given.model_copy(update={"target": target}).to_json()

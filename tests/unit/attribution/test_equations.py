@@ -9,7 +9,7 @@ import torch
 from helpers import eager_reference
 from helpers.attributions import attribute, build
 from helpers.quick_cases import each_value_quick
-from helpers.random_models import SHAPES, samples, twins, with_biases
+from helpers.random_models import SHAPES, random_model, samples, with_biases
 from pisoft.errors import BenchmarkError
 
 LAST_LAYERS = [{}, {"layers": 2}, {"layers": None}]
@@ -70,7 +70,7 @@ def by_equations(name, network, sample, row, options):
 
 @pytest.mark.parametrize(("name", "shape", "options"), CASES)
 def test_scores_are_those_of_the_equations(name, shape, options):
-    model = twins(shape)[0]
+    model = random_model(shape)
     if name in ("depass", "flashtrace", "ifr"):
         with_biases(model)
     chosen = explained() if name == "grad_ellm" else samples()
@@ -85,7 +85,7 @@ def test_scores_are_those_of_the_equations(name, shape, options):
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_routes_sum_to_one_and_in_one_layer_are_flashtrace_but_for_the_residual(shape):
-    deep, shallow = twins(shape)[0], twins(shape, layers=1)[0]
+    deep, shallow = random_model(shape), random_model(shape, layers=1)
     for sample in (one for one in samples() if one.steps[0] == 0):
         (routes,) = attribute("ifr", deep, [sample])
         assert float(routes[0].sum()) == pytest.approx(1)
@@ -97,4 +97,4 @@ def test_routes_sum_to_one_and_in_one_layer_are_flashtrace_but_for_the_residual(
 @pytest.mark.parametrize("name", ["attention", "grad_ellm", "grad_ellm_inseq", "value_zeroing"])
 def test_more_layers_than_the_model_has_are_refused(name):
     with pytest.raises(BenchmarkError, match=r"layers: 4 is more than the 3 decoder layers"):
-        build(name, layers=4).check(twins("llama-gqa")[0])
+        build(name, layers=4).check(random_model("llama-gqa"))

@@ -4,14 +4,14 @@ import pytest
 import torch
 
 from helpers.attributions import attribute
-from helpers.random_models import samples, twins
+from helpers.random_models import model_and_network, samples
 from pisoft.attribution import load_method
 from pisoft.config.validation import validate
 from pisoft.errors import BenchmarkError
 
 
 def test_layers_that_are_clipped_are_all_layers():
-    model, _ = twins("llama-gqa")
+    model, _ = model_and_network("llama-gqa")
     clipped, every, fewer = (
         torch.cat(attribute("grad_ellm", model, samples()[:1], **options))
         for options in ({"layers": 4, "clip_layers": True}, {}, {"layers": 2, "clip_layers": True})
@@ -21,7 +21,7 @@ def test_layers_that_are_clipped_are_all_layers():
 
 
 def test_samples_that_do_not_say_what_their_content_is_are_named():
-    model, _ = twins("llama-gqa")
+    model, _ = model_and_network("llama-gqa")
     with pytest.raises(BenchmarkError, match="sample long: which prompt tokens are content is not"):
         attribute("grad_ellm", model, samples(), normalise_over="content")
 

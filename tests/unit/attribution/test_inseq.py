@@ -13,7 +13,7 @@ import torch
 from torch.nn.functional import cosine_similarity
 
 from helpers.fixed_inseq import tensor_states_hook
-from helpers.random_models import SHAPES, samples, twins
+from helpers.random_models import SHAPES, model_and_network, random_model, samples
 from pisoft.attribution import load_method
 from pisoft.attribution.base import Context
 from pisoft.attribution.inseq import (
@@ -67,7 +67,7 @@ def working():
 
 @pytest.fixture
 def model():
-    return twins("llama-gqa")[0]
+    return random_model("llama-gqa")
 
 
 def test_every_method_that_is_not_refused_gives_finite_scores_that_differ(model):
@@ -146,7 +146,7 @@ def value_zeroing(monkeypatch):
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize(("name", "options", "ours"), OURS)
 def test_scores_are_those_of_our_methods(shape, name, options, ours):
-    model, _ = twins(shape)
+    model, _ = model_and_network(shape)
     chosen = [templated(), *samples()]
     if ours == "contrast":
         chosen = [replace(one, foil_ids=[33] * len(one.steps)) for one in chosen]

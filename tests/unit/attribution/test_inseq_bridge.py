@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from helpers.quick_cases import each_value_quick
-from helpers.random_models import SHAPES, twins
+from helpers.random_models import SHAPES, model_and_network, random_model
 from pisoft.attribution import load_method
 from pisoft.attribution.base import Context
 from pisoft.errors import BenchmarkError
@@ -38,7 +38,7 @@ def inseq():
 @pytest.fixture
 def load(inseq):
     def load(network, **options):
-        tokenizer = copy.deepcopy(twins("llama-gqa")[0].tokenizer)
+        tokenizer = copy.deepcopy(random_model("llama-gqa").tokenizer)
         return inseq.load_model(network, "grad_ellm", tokenizer=tokenizer, device="cpu", **options)
 
     return load
@@ -56,7 +56,7 @@ def attribute(loaded, prompt, output, **options):
     ),
 )
 def test_scores_are_ours_for_every_generated_token(load, shape, options):
-    model, plain = twins(shape)
+    model, plain = model_and_network(shape)
     expected = ours(model, PROMPT, ANSWER, **options).float()
     for scores in (
         attribute(load(plain, **options), PROMPT, ANSWER),
@@ -68,7 +68,7 @@ def test_scores_are_ours_for_every_generated_token(load, shape, options):
 
 
 def test_every_text_of_a_list_has_its_prompt_and_is_shown_and_read_back(load, inseq, tmp_path):
-    model, plain = twins("llama-gqa")
+    model, plain = model_and_network("llama-gqa")
     prompts = [PROMPT, [7, 12, 40]]
     whole = [text([*prompt, *ANSWER]) for prompt in prompts]
     made = load(plain).attribute([*map(text, prompts)], whole, show_progress=False)
@@ -85,7 +85,7 @@ def test_every_text_of_a_list_has_its_prompt_and_is_shown_and_read_back(load, in
 
 
 def test_wrong_options_are_named(load):
-    plain = twins("llama-gqa")[1]
+    plain = model_and_network("llama-gqa")[1]
     with pytest.raises(BenchmarkError, match="grad_ellm: layer: unknown key; did you mean 'layer"):
         load(plain, layer=2)
     with pytest.raises(BenchmarkError, match="option layers: 4 is more than the 3"):

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from helpers.attributions import attribute, build
-from helpers.random_models import samples, twins
+from helpers.random_models import random_model, samples
 from pisoft.attribution.masking import all_masks
 from pisoft.errors import BenchmarkError
 from pisoft.models.model import ExplainedSample, Targets
@@ -21,7 +21,7 @@ METHODS = ("mask_regression", *SHAPLEY)
 
 @pytest.fixture(scope="module")
 def model():
-    return twins("llama-gqa")[0]
+    return random_model("llama-gqa")
 
 
 def short(**changes) -> ExplainedSample:

@@ -12,7 +12,7 @@ from helpers.eager_reference import NAME
 from helpers.families import network
 from helpers.modified_backward_reference import MODIFIED
 from helpers.quick_cases import one_quick
-from helpers.random_models import VOCABULARY, samples, twins
+from helpers.random_models import VOCABULARY, random_model, samples
 from helpers.tiny_tokenizers import numbered_tokenizer
 from pisoft.errors import BenchmarkError
 from pisoft.models import modified_backward
@@ -99,7 +99,7 @@ def hooks_of(model):
 
 @pytest.mark.parametrize("name", METHODS)
 def test_nothing_stays_behind_also_after_an_exception(name):
-    model = twins("llama-gqa")[0]
+    model = random_model("llama-gqa")
     plain = model.hidden_states(model.embed(torch.tensor([IDS])))
     method = build(name)
     method.check(model)
@@ -171,7 +171,7 @@ class Bent(torch.nn.Module):
     ],
 )
 def test_a_part_that_computes_something_else_is_refused_by_name(part, make, problem):
-    model = twins("llama-gqa")[0]
+    model = random_model("llama-gqa")
     layer = model.blocks[1]
     layer.set_submodule(part, make(layer.get_submodule(part)))
     with pytest.raises(BenchmarkError, match=re.escape(problem)):
@@ -184,4 +184,4 @@ def test_attention_with_other_gradients_than_the_models_is_refused(monkeypatch):
 
     monkeypatch.setattr(modified_backward, "attention_output", halved)
     with pytest.raises(BenchmarkError, match="with all rules off does not have its own gradients"):
-        ModifiedBackward(twins("llama-gqa")[0])
+        ModifiedBackward(random_model("llama-gqa"))

@@ -9,7 +9,7 @@ import torch
 from helpers.attributions import attribute
 from helpers.families import FAMILIES, network
 from helpers.quick_cases import each_value_quick, one_quick
-from helpers.random_models import SHAPES, VOCABULARY, samples, twins
+from helpers.random_models import SHAPES, VOCABULARY, model_and_network, random_model, samples
 from helpers.tiny_tokenizers import numbered_tokenizer
 from pisoft.errors import BenchmarkError
 from pisoft.models.attention import ATTENTION_NAME
@@ -20,7 +20,7 @@ EXACT = {"rtol": 1e-10, "atol": 1e-10}
 
 @pytest.mark.parametrize(("shape", "baseline"), each_value_quick(SHAPES, ["zero", "reference"]))
 def test_occlusion_equals_leaving_out_one_token_at_a_time(shape, baseline):
-    model, _ = twins(shape)
+    model, _ = model_and_network(shape)
     table = model.network.get_input_embeddings().weight
     absent = torch.zeros_like(table[0]) if baseline == "zero" else table[0]  # 0 is <unk>
     signed_scores = attribute("occlusion", model, samples(), baseline=baseline, signed=True)
@@ -46,7 +46,7 @@ def test_occlusion_equals_leaving_out_one_token_at_a_time(shape, baseline):
 
 
 def test_a_contrast_is_the_drop_of_the_targets_logit_less_that_of_the_foils():
-    model = twins("llama-gqa")[0]
+    model = random_model("llama-gqa")
     foils = [replace(one, foil_ids=one.target_ids[::-1]) for one in samples()[:1]]
     options = {"attributed_function": "logit", "signed": True}
     (contrast,) = attribute("occlusion", model, foils, signed=True)
@@ -75,7 +75,7 @@ def test_scores_in_scope_are_those_of_occluding_the_whole_prompt(family):
 
 
 def test_an_end_of_sequence_token_is_the_reference_for_itself():
-    model = twins("llama-gqa")[0]
+    model = random_model("llama-gqa")
     (sample, *_) = samples()
     with_end = type(sample)("end", [2, *sample.prompt_ids[1:]], [5], [0], [5])
     (scores,) = attribute("occlusion", model, [with_end])
@@ -84,7 +84,7 @@ def test_an_end_of_sequence_token_is_the_reference_for_itself():
 
 
 def test_a_reference_that_does_not_exist_is_named():
-    model = twins("llama-gqa")[0]
+    model = random_model("llama-gqa")
     model.__dict__["tokenizer"] = type(
         "Bare", (), {"unk_token_id": None, "pad_token_id": None, "eos_token_id": None}
     )()
@@ -100,7 +100,7 @@ def test_a_reference_that_does_not_exist_is_named():
      (0, "<|endoftext|>", "reference", "reference token, <|endoftext|>, ends texts")],
 )  # fmt: skip
 def test_a_reference_that_ends_texts_is_warned_of_once(token, text, baseline, warned, caplog):
-    model = twins("llama-gqa")[0]
+    model = random_model("llama-gqa")
     model.name = text
     model.__dict__["tokenizer"] = SimpleNamespace(
         unk_token_id=token, eos_token_id=2, pad_token_id=2, convert_ids_to_tokens=lambda _: text

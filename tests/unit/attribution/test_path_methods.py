@@ -10,7 +10,14 @@ from captum.attr._core.deep_lift import SUPPORTED_NON_LINEAR
 
 from helpers.attributions import attribute, build
 from helpers.quick_cases import each_value_quick
-from helpers.random_models import EAGER, SHAPES, VOCABULARY, samples, twins
+from helpers.random_models import (
+    EAGER,
+    SHAPES,
+    VOCABULARY,
+    model_and_network,
+    random_model,
+    samples,
+)
 from helpers.tiny_tokenizers import numbered_tokenizer
 from pisoft.attribution.deeplift import RESCALED
 from pisoft.errors import BenchmarkError
@@ -53,7 +60,7 @@ def contrasted():
 @pytest.mark.parametrize("method", REDUCE)
 @pytest.mark.parametrize("shape", SHAPES)
 def test_gradients_equal_autograd_step_by_step(shape, method, function):
-    model, plain = twins(shape)
+    model, plain = model_and_network(shape)
     if function == "contrast":
         scores = attribute(method, model, contrasted())
     else:
@@ -70,7 +77,7 @@ def test_gradients_equal_autograd_step_by_step(shape, method, function):
     each_value_quick(SHAPES, [{}, {"internal_batch_size": 3}, {"contrast": True}]),
 )
 def test_integrated_gradients_equal_captums(shape, options):
-    model, plain = twins(shape)
+    model, plain = model_and_network(shape)
     contrast = options.pop("contrast", False)
     chosen = contrasted() if contrast else samples()
     scores = attribute("integrated_gradients", model, chosen, **options)
@@ -86,7 +93,7 @@ def test_integrated_gradients_equal_captums(shape, options):
 
 @pytest.mark.parametrize("shape", ["llama-gqa", "llama-mha-tied"])
 def test_a_path_in_float32_is_that_of_a_float32_model_whatever_the_weights(shape):
-    half = twins(shape, torch.bfloat16)[0]
+    half = random_model(shape, torch.bfloat16)
     before = [weight.clone() for weight in half.network.parameters()]
     whole = LanguageModel(
         copy.deepcopy(half.network).float(), "whole", lambda: numbered_tokenizer(VOCABULARY)
@@ -105,7 +112,7 @@ def test_a_path_in_float32_is_that_of_a_float32_model_whatever_the_weights(shape
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_deeplift_is_what_captum_computes(shape):
-    model, plain = twins(shape)
+    model, plain = model_and_network(shape)
     scores = attribute("deeplift", model, samples())
 
     for index, row, prompt, x, baseline, probability in explained(plain):
@@ -125,7 +132,7 @@ def test_deeplift_is_what_captum_computes(shape):
 
 
 def test_deeplift_from_zero_is_input_times_gradient():
-    model = twins("llama-gqa")[0]
+    model = random_model("llama-gqa")
     zero = attribute("deeplift", model, samples(), baseline="zero")
     for one, other in zip(zero, attribute("input_x_gradient", model, samples()), strict=True):
         torch.testing.assert_close(one, other)
@@ -136,7 +143,7 @@ def test_deeplift_knows_what_captum_rescales():
 
 
 def test_deeplift_is_refused_on_models_with_modules_that_captum_rescales():
-    model = twins("llama-gqa")[0]
+    model = random_model("llama-gqa")
     build("deeplift").check(model)
     model.decoder.layers[1].mlp.act_fn = torch.nn.ReLU()
     with pytest.raises(BenchmarkError, match=r"^method 'deeplift': .* rescales \(ReLU\); use"):
@@ -145,7 +152,7 @@ def test_deeplift_is_refused_on_models_with_modules_that_captum_rescales():
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_gradient_shap_is_the_mean_over_its_random_points(shape):
-    model, plain = twins(shape)
+    model, plain = model_and_network(shape)
     scores = attribute("gradient_shap", model, samples(), draws=3)
     for index, row, prompt, x, baseline, probability in explained(plain):
         points = keyed_generator(1, "gradient_shap", samples()[index].sample_id).random(3)

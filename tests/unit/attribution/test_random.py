@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from helpers.random_models import twins
+from helpers.random_models import random_model
 from pisoft.attribution.base import Context
 from pisoft.attribution.random import Random
 from pisoft.faithfulness.scores import aggregated
@@ -17,7 +17,7 @@ def heatmap(how, sample="a"):
     """Return the mean over the steps of a sample's random scores, and those of each step."""
     method = Random(Random.Options(), Context(seed=1, step_scores=how))
     one = ExplainedSample(sample, [1] * TOKENS, STEPS, STEPS, STEPS)
-    (scores,) = method.attribute(twins("llama-gqa")[0], Batch([one], "cpu"))
+    (scores,) = method.attribute(random_model("llama-gqa"), Batch([one], "cpu"))
     rows = [
         {"step": k, "raw_scores": s, "status": "ok"} for k, s in enumerate(scores.float().numpy())
     ]

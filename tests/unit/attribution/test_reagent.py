@@ -10,7 +10,7 @@ from scipy.special import logit, softmax
 from helpers.attributions import attribute, build, random_masked_model
 from helpers.explained_rows import of_samples
 from helpers.quick_cases import one_quick
-from helpers.random_models import SHAPES, samples, twins
+from helpers.random_models import SHAPES, model_and_network, random_model, samples
 from pisoft.attribution.base import Context
 from pisoft.attribution.engine import attribute_block
 from pisoft.errors import BenchmarkError
@@ -62,7 +62,7 @@ def plain_probe(plain, ids, output, targets, candidates, probabilities, generato
 @pytest.mark.parametrize("shape", one_quick(SHAPES))
 def test_batched_probes_equal_a_plain_loop(shape, scope):
     """Also of the tokens of a scope alone, in inputs that begin alike or not."""
-    model, plain = twins(shape)
+    model, plain = model_and_network(shape)
     masked = random_masked_model()
     chosen = samples()
     if scope is not None:
@@ -102,7 +102,7 @@ def test_batched_probes_equal_a_plain_loop(shape, scope):
 
 
 def test_a_rule_that_is_never_met_gives_the_plain_mean_and_is_reported():
-    model, plain = twins("llama-gqa")
+    model, plain = model_and_network("llama-gqa")
     ids = samples()[0].prompt_ids
     worst = int(plain(torch.tensor([ids])).logits[0, -1].argmin())
     block = of_samples([ExplainedSample("s", ids, [worst], [0], [worst])])
@@ -115,7 +115,7 @@ def test_a_rule_that_is_never_met_gives_the_plain_mean_and_is_reported():
 
 
 def test_tokens_without_text_are_never_replaced():
-    model = twins("llama-gqa")[0]
+    model = random_model("llama-gqa")
     for ids in ([1, 5, 6, 2, 7, 2], [1, 2]):
         (scores,) = attribute("reagent", model, [ExplainedSample("s", ids, [9], [0], [9])])
         assert (scores[0] > 0).tolist() == [token > 2 for token in ids]
@@ -124,4 +124,4 @@ def test_tokens_without_text_are_never_replaced():
 def test_a_missing_masked_model_is_named():
     method = type(build("reagent"))
     with pytest.raises(BenchmarkError, match=r"'reagent': .*masked_model"):
-        method(method.Options(), Context(1)).check(twins("llama-gqa")[0])
+        method(method.Options(), Context(1)).check(random_model("llama-gqa"))

@@ -8,7 +8,7 @@ from scipy.stats import spearmanr
 
 from helpers.attributions import build
 from helpers.explained_rows import of_samples
-from helpers.random_models import samples, twins
+from helpers.random_models import random_model, samples
 from pisoft.attribution import repetition
 from pisoft.attribution.base import is_compared
 from pisoft.attribution.engine import attribute_block, scores_row, time_row
@@ -20,7 +20,7 @@ PAIRS = of_samples(samples())
 
 @pytest.fixture
 def model():
-    model = twins("llama-gqa", torch.bfloat16)[0]
+    model = random_model("llama-gqa", torch.bfloat16)
     for weight in model.network.model.layers.parameters():
         weight.data *= 4  # large enough for rounding to change ranks
     return model
@@ -78,7 +78,7 @@ def test_scores_are_those_without_a_comparison(model):
 
 def test_wide_models_and_constant_scores_have_no_agreement(monkeypatch):
     monkeypatch.setattr(repetition, "is_compared", lambda block: True)
-    assert not agreements(compared("saliency", twins("llama-gqa", torch.float32)[0]))
-    constant = twins("llama-gqa", torch.bfloat16)[0]
+    assert not agreements(compared("saliency", random_model("llama-gqa", torch.float32)))
+    constant = random_model("llama-gqa", torch.bfloat16)
     constant.network.lm_head.weight.data.zero_()
     assert not agreements(compared("saliency", constant))

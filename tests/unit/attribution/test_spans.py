@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from helpers.attributions import attribute, build
-from helpers.random_models import EAGER, samples, twins
+from helpers.random_models import EAGER, model_and_network, samples
 from helpers.stages import LONG as PAIR
 from pisoft.attribution import available_methods, load_method
 from pisoft.attribution.engine import attribute_block
@@ -34,7 +34,7 @@ def embedded(network, sample):
 
 
 def test_gradients_are_those_of_the_log_probability():
-    model, network = twins("llama-gqa")
+    model, network = model_and_network("llama-gqa")
     for sample, scores in zip(
         (LONG, SHORT), attribute("saliency", model, [LONG, SHORT]), strict=True
     ):
@@ -45,7 +45,7 @@ def test_gradients_are_those_of_the_log_probability():
 
 
 def test_integrals_sum_to_its_change():
-    model, network = twins("llama-gqa")
+    model, network = model_and_network("llama-gqa")
     batch = Batch([LONG], model.device)
     nodes, weights = np.polynomial.legendre.leggauss(400)
     path = (torch.from_numpy(v)[None] for v in ((nodes + 1) / 2, weights / 2))
@@ -58,7 +58,7 @@ def test_integrals_sum_to_its_change():
 
 @torch.no_grad()
 def test_occlusion_is_its_change():
-    model, network = twins("llama-gqa")
+    model, network = model_and_network("llama-gqa")
     (scores,) = attribute("occlusion", model, [LONG], baseline="zero", signed=True)
     x = embedded(network, LONG)
     for token in range(len(LONG.prompt_ids)):
@@ -70,7 +70,7 @@ def test_occlusion_is_its_change():
 
 @pytest.mark.parametrize("name", SPANS)
 def test_scores_do_not_depend_on_other_samples(name):
-    model, _ = twins("llama-gqa")
+    model, _ = model_and_network("llama-gqa")
     together = attribute(name, model, [LONG, SHORT])
     for sample, scores in zip((LONG, SHORT), together, strict=True):
         (alone,) = attribute(name, model, [sample])
@@ -81,7 +81,7 @@ def test_scores_do_not_depend_on_other_samples(name):
 @pytest.mark.parametrize("name", ["saliency", "occlusion"])
 def test_every_step_has_its_row(name):
     prompt, answer = PAIR
-    model, _ = twins("llama-gqa")
+    model, _ = model_and_network("llama-gqa")
     rows = attribute_block(build(name), model, [(prompt, {**answer, "spanned": True})])
     scores = [row["raw_scores"] for row in rows]
     assert [row["step"] for row in rows] == answer["steps"]

@@ -5,7 +5,7 @@ import torch
 
 from helpers import eager_reference
 from helpers.attributions import attribute, build
-from helpers.random_models import EAGER, VOCABULARY, samples, twins
+from helpers.random_models import EAGER, VOCABULARY, random_model, samples
 from pisoft.errors import BenchmarkError
 from pisoft.models.layers import CLOSED_FORM, LAYER_FORWARD, layer_form
 from pisoft.models.model import ExplainedSample
@@ -22,7 +22,7 @@ def by_zeroing(model, sample, **options):
 def test_the_final_norm_is_not_without_effect():
     scores = []
     for final_norm in (True, False):
-        model = twins("llama-gqa")[0]
+        model = random_model("llama-gqa")
         model.decoder.norm.weight.data[::2] *= 4
         options = RAW | {"layers": 1, "final_norm": final_norm}
         scores += attribute("value_zeroing", model, samples()[1:2], **options)
@@ -34,7 +34,7 @@ def test_the_final_norm_is_not_without_effect():
 @pytest.mark.parametrize("options", [{}, RAW], ids=["default", "raw"])
 def test_layers_of_another_form_run_their_forward(options):
     """Equal to zeroing one value vector at a time, which the closed form would not be."""
-    model = twins("llama-gqa")[0]
+    model = random_model("llama-gqa")
     assert layer_form(model) is CLOSED_FORM
     for layer in model.decoder.layers:
         layer.register_forward_hook(lambda _, given, output: output * 1.5 - given[0] / 4)
@@ -44,12 +44,12 @@ def test_layers_of_another_form_run_their_forward(options):
 
 
 def test_a_layer_without_any_distance_adds_nothing():
-    (scores, *_) = attribute("value_zeroing", twins("llama-gqa")[0], samples(), threshold=1.99)
+    (scores, *_) = attribute("value_zeroing", random_model("llama-gqa"), samples(), threshold=1.99)
     assert torch.equal(scores, torch.zeros_like(scores))
 
 
 def test_distances_that_are_not_finite_stay_so():
-    model = twins("llama-gqa")[0]
+    model = random_model("llama-gqa")
     model.decoder.layers[1].mlp.down_proj.weight.data[0] = torch.nan
     (scores,) = attribute("value_zeroing", model, samples()[:1])
     assert scores.isnan().all()
@@ -58,15 +58,15 @@ def test_distances_that_are_not_finite_stay_so():
 @pytest.mark.parametrize("options", [{}, RAW], ids=["default", "raw"])
 def test_keeps_its_digits_in_float32(options):
     one = samples()[:1]
-    (exact,) = attribute("value_zeroing", twins("llama-gqa")[0], one, **options)
-    (single,) = attribute("value_zeroing", twins("llama-gqa", torch.float32)[0], one, **options)
+    (exact,) = attribute("value_zeroing", random_model("llama-gqa"), one, **options)
+    (single,) = attribute("value_zeroing", random_model("llama-gqa", torch.float32), one, **options)
     torch.testing.assert_close(single.double(), exact, rtol=1e-3, atol=0)
 
 
 @pytest.mark.parametrize("shape", ["llama-gqa", "llama-mha-tied"])
 def test_small_distances_are_not_lost_in_a_16_bit_model(shape):
     """One of a hundred tokens changes the output by little more than bfloat16 can tell."""
-    rounded, exact = twins(shape, torch.bfloat16)[0], twins(shape)[0]
+    rounded, exact = random_model(shape, torch.bfloat16), random_model(shape)
     exact.network.load_state_dict(rounded.network.state_dict())
     ids = torch.randint(3, VOCABULARY, (100,), generator=torch.Generator().manual_seed(0)).tolist()
     chosen = [ExplainedSample("long", ids, [9], [0], [9])]
@@ -75,7 +75,7 @@ def test_small_distances_are_not_lost_in_a_16_bit_model(shape):
 
 
 def test_layers_that_mix_positions_behind_attention_are_refused():
-    model = twins("llama-gqa")[0]
+    model = random_model("llama-gqa")
     for layer in model.decoder.layers:
         layer.mlp.register_forward_hook(lambda _, __, output: output + output.roll(1, dims=1))
     expected = r"'llama-gqa': its decoder layers \(LlamaDecoderLayer\) do not let .* in layer 0"
@@ -84,7 +84,7 @@ def test_layers_that_mix_positions_behind_attention_are_refused():
 
 
 def test_a_decoder_that_does_more_than_the_final_norm_is_refused():
-    model = twins("llama-gqa")[0]
+    model = random_model("llama-gqa")
 
     def scaled(_, __, output):
         output.last_hidden_state = output.last_hidden_state * 1.5

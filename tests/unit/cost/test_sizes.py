@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from helpers.random_models import SHAPES, twins
+from helpers.random_models import SHAPES, model_and_network
 from helpers.tiny_tokenizers import numbered_tokenizer
 from pisoft.config.models import GgufModel, HubModel, LocalModel, TrainedModel
 from pisoft.cost.sizes import device_bytes, largest_file, parameters_of, token_bytes, weight_bytes
@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[3]
 
 @pytest.mark.parametrize("name", SHAPES)
 def test_the_weights_of_a_folder_are_counted(name, tmp_path):
-    model, _ = twins(name)
+    model, _ = model_and_network(name)
     model.network.save_pretrained(tmp_path, max_shard_size="100KB")
     source = LocalModel(kind="local", path=str(tmp_path))
     count = sum(weight.numel() for weight in model.network.parameters())

@@ -19,7 +19,7 @@ from helpers import evaluations
 from helpers.attributions import build
 from helpers.explained_rows import of_samples, prompt_of_ids
 from helpers.planned_run import sample
-from helpers.random_models import SMALL, VOCABULARY, samples, twins
+from helpers.random_models import SMALL, VOCABULARY, model_and_network, samples
 from helpers.tiny_tokenizers import numbered_tokenizer
 from pisoft.attribution import available_methods, load_method, repetition
 from pisoft.attribution.engine import attribute_block, warm_up
@@ -199,7 +199,7 @@ def counted_tokens(model):
 @pytest.mark.parametrize("scope", [range(20, 36), range(20, 40), range(40)])
 @pytest.mark.parametrize("budget", [16, 64, 500])
 def test_occlusion_of_a_scope_reads_as_many_tokens_as_priced(budget, scope):
-    model, _ = twins("llama-gqa")
+    model, _ = model_and_network("llama-gqa")
     ids = token_ids(1, 43)[0].tolist()
     explained = ExplainedSample("s", ids[:40], ids[40:], [0, 3], [ids[40], 5], scope=scope)
     method = build("occlusion", token_budget=budget)
@@ -211,7 +211,7 @@ def test_occlusion_of_a_scope_reads_as_many_tokens_as_priced(budget, scope):
 
 def test_a_job_of_attributions_reads_as_many_tokens_as_planned(monkeypatch):
     """One to warm up, each sample, and each step that is repeated in float32 by itself."""
-    model, _ = twins("llama-gqa", torch.bfloat16)
+    model, _ = model_and_network("llama-gqa", torch.bfloat16)
     monkeypatch.setattr(repetition, "is_compared", lambda block: True)
     pairs = [
         pair
@@ -238,7 +238,7 @@ def test_a_job_of_attributions_reads_as_many_tokens_as_planned(monkeypatch):
 
 
 def test_reagent_reads_as_many_tokens_as_priced():
-    model, _ = twins("llama-gqa")
+    model, _ = model_and_network("llama-gqa")
     ids, scope = token_ids(1, 30)[0].tolist(), range(20, 28)
     explained = [
         ExplainedSample(name, ids, [5], [0], [5], scope=scope) for name in ("first", "second")
@@ -254,7 +254,7 @@ def test_reagent_reads_as_many_tokens_as_priced():
 
 def test_reagents_masked_model_reads_as_many_tokens_as_planned():
     """But for the special tokens of its own."""
-    model, _ = twins("llama-gqa")
+    model, _ = model_and_network("llama-gqa")
     ids, scope = token_ids(1, 30)[0].tolist(), range(20, 28)
     method = build("reagent", max_probe_steps=1)
     seen = []
@@ -275,7 +275,7 @@ def test_reagents_masked_model_reads_as_many_tokens_as_planned():
 @pytest.mark.parametrize("draws", [2, 3])
 @pytest.mark.parametrize("protocol", ["dynamic", "fixed"])
 def test_the_evaluator_reads_as_many_tokens_as_planned(protocol, draws):
-    model, _ = twins("llama-gqa")
+    model, _ = model_and_network("llama-gqa")
     ids, perturbable = token_ids(1, 18)[0].tolist(), np.arange(6, 15)
     scores = np.random.default_rng(1).normal(size=len(ids)).tolist()
     attribution = {"sample_id": "s", "step": 0, "raw_scores": scores, "status": "ok"}
@@ -300,7 +300,7 @@ def test_every_evaluated_step_reads_the_tokens_generated_before_it():
 @pytest.mark.parametrize("operator", ["remove", "zero"])
 @pytest.mark.parametrize("source", [None, "records"])
 def test_ranking_is_planned_as_it_is_counted(operator, count, source):
-    model, _ = twins("llama-gqa", torch.float32)
+    model, _ = model_and_network("llama-gqa", torch.float32)
     ids = list(range(3, 3 + 6 + count + 2))
     prompt = prompt_of_ids("s", ids, range(6, 6 + count), label_token_ids=[50, 60])
     scores = {"status": "ok", "raw_scores": ids}

@@ -15,7 +15,7 @@ from helpers.fetch_jobs import fetch_job
 from helpers.loaded_models import local_model
 from helpers.loopback_hub import GOOD_TOKEN, STRANGER, loopback_hub
 from helpers.random_masked_models import roberta
-from helpers.random_models import twins
+from helpers.random_models import model_and_network
 from helpers.tiny_tokenizers import numbered_tokenizer
 from pisoft.config.datasets import HubDataset
 from pisoft.config.models import HubModel
@@ -83,7 +83,7 @@ def files_of(network, tokenizer, folder) -> dict[str, bytes]:
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory):
-    network = twins("llama-gqa", torch.float32)[1]
+    network = model_and_network("llama-gqa", torch.float32)[1]
     return files_of(network, numbered_tokenizer(97), tmp_path_factory.mktemp("model"))
 
 
@@ -269,7 +269,7 @@ def test_a_commit_stays_when_its_branch_moves_and_is_read_without_the_hub(
     commit, dataset_commit = read(hub, tmp_path, *resolving)
     assert commit == moving.refs["main"]
     torch.manual_seed(1)
-    other = twins("llama-mha-tied", torch.float32)[1]
+    other = model_and_network("llama-mha-tied", torch.float32)[1]
     moved = moving.commit(files_of(other, numbered_tokenizer(97), tmp_path / "b"))
     dataset_moved = dataset.commit({**TABLE, "train.csv": b"text,label\nbad film,0\n"})
     reading = [(what, "m/n", commit) for what in ("tokenizer", "context", "model")]

@@ -9,7 +9,7 @@ import torch
 from helpers import explained_rows
 from helpers.limited_memory import Memory
 from helpers.quick_cases import one_quick
-from helpers.random_models import SHAPES, VOCABULARY, twins
+from helpers.random_models import SHAPES, VOCABULARY, model_and_network
 from pisoft.config.evaluation import RankingSettings
 from pisoft.faithfulness.answer_deletion import areas, mass_left
 from pisoft.faithfulness.ranking import RankingEvaluator
@@ -48,7 +48,7 @@ def evaluate(model, block=BLOCK, scope="content", budget=1000, operator="remove"
 @pytest.mark.parametrize("operator", ["remove", "zero"])
 @pytest.mark.parametrize("shape", one_quick(SHAPES))
 def test_log_probabilities_are_those_of_plain_forwards(shape, operator):
-    model, plain = twins(shape)
+    model, plain = model_and_network(shape)
     table = plain.get_input_embeddings()
     rows = evaluate(model, operator=operator)
     for prompt, answer, scores in BLOCK:
@@ -118,7 +118,7 @@ def test_an_answer_that_deletion_makes_likelier_has_no_scaled_curve():
 
 
 def test_rows_say_why_there_is_no_number():
-    model, _ = twins("llama-gqa")
+    model, _ = model_and_network("llama-gqa")
     (prompt, answer, scores), *others = BLOCK
     failed = [(prompt, answer, [*scores[:2], {"status": "nonfinite_attribution"}]), *others]
     rows = evaluate(model, failed)
@@ -134,7 +134,7 @@ def test_rows_say_why_there_is_no_number():
 
 
 def test_batches_change_nothing_and_what_does_not_fit_is_named():
-    model, _ = twins("llama-gqa")
+    model, _ = model_and_network("llama-gqa")
     rows = evaluate(model, budget=10_000)
     for key, row in evaluate(model, budget=30).items():
         expected = rows[key]

@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import t
 
 from helpers.evaluations import evaluated
-from helpers.random_models import twins
+from helpers.random_models import model_and_network
 from pisoft.config.evaluation import DrawBudget, EvaluationSettings
 from pisoft.faithfulness.budget import first_draws, further_draws, half_width
 from pisoft.faithfulness.curves import area_variance
@@ -52,7 +52,7 @@ def drawn(step):
     ("draws", "count"), [(3, 3), (DrawBudget(target_half_width=10, max=15), 1)]
 )
 def test_fixed_draws_and_intervals_that_are_narrow_at_once_take_one_round(draws, count):
-    model, _ = twins("llama-gqa")
+    model, _ = model_and_network("llama-gqa")
     steps, rounds = run(model, cases(), settings_with(draws))
     assert rounds == 1
     assert {drawn(step) for step in steps} == {(count, count)}
@@ -60,7 +60,7 @@ def test_fixed_draws_and_intervals_that_are_narrow_at_once_take_one_round(draws,
 
 @pytest.mark.parametrize("sampler", ["iid", "latin", "count"])
 def test_a_budget_that_runs_to_its_end_equals_the_fixed_number(sampler):
-    model, _ = twins("llama-gqa")
+    model, _ = model_and_network("llama-gqa")
     budget = DrawBudget(target_half_width=1e-9, max=7)
     steps, _ = run(model, cases(), settings_with(budget, sampler))
     fixed = evaluated(model, cases(), settings_with(7, sampler))
@@ -72,7 +72,7 @@ def test_a_budget_that_runs_to_its_end_equals_the_fixed_number(sampler):
 
 
 def test_draws_are_added_until_the_interval_is_narrow_enough_for_each_metric():
-    model, _ = twins("llama-gqa")
+    model, _ = model_and_network("llama-gqa")
     start, _ = run(model, cases(12), settings_with(2))
     target = half_width(start, "ns") / 1.5
     budget = DrawBudget(target_half_width=target, max=90)
@@ -85,7 +85,7 @@ def test_draws_are_added_until_the_interval_is_narrow_enough_for_each_metric():
 
 
 def test_the_half_width_is_that_of_the_mean_over_samples_of_means_over_steps():
-    model, _ = twins("llama-gqa")
+    model, _ = model_and_network("llama-gqa")
     steps, _ = run(model, cases(4, steps=2), settings_with(5))
     rows = [step.rows() for step in steps]
     for metric in METRICS:
@@ -103,7 +103,7 @@ def test_the_half_width_is_that_of_the_mean_over_samples_of_means_over_steps():
 @pytest.mark.slow
 def test_the_interval_holds_the_mean_of_very_many_draws():
     """95 % intervals of 60 seeds; fewer than 51 would be far out (probability below 0.2 %)."""
-    model, _ = twins("llama-gqa")
+    model, _ = model_and_network("llama-gqa")
     many = evaluated(model, cases(), settings_with(600), seed=999)
     truth = np.mean(
         [
@@ -143,7 +143,7 @@ def test_a_straight_curve_without_noise_has_no_variance():
 
 
 def test_failed_steps_do_not_count():
-    model, _ = twins("llama-gqa")
+    model, _ = model_and_network("llama-gqa")
     settings = settings_with(2)
     steps, _ = run(model, cases(), settings)
     target, row = cases()[0]

@@ -6,7 +6,7 @@ import torch
 
 from helpers.eager_reference import NAME, logits, observed
 from helpers.evaluations import distances, evaluated
-from helpers.random_models import SHAPES, twins
+from helpers.random_models import SHAPES, model_and_network
 from pisoft.config.evaluation import EvaluationSettings
 from pisoft.faithfulness.perturbation import PerturbationTarget
 
@@ -33,7 +33,7 @@ def plain_distances(plain, masks):
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_every_draw_and_the_zero_baseline_equal_the_plain_forward(shape):
-    model, plain = twins(shape)
+    model, plain = model_and_network(shape)
     result = distances(model, TARGET, MASKS, 30, "fixed")
     np.testing.assert_allclose(result, plain_distances(plain, MASKS), atol=1e-7)
     row = {"sample_id": "s", "step": 0, "raw_scores": list(range(10)), "status": "ok"}
@@ -45,5 +45,5 @@ def test_every_draw_and_the_zero_baseline_equal_the_plain_forward(shape):
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
 @pytest.mark.parametrize("shape", SHAPES)
 def test_replaying_the_clean_input_changes_nothing_at_all(shape, dtype):
-    model, _ = twins(shape, dtype)
+    model, _ = model_and_network(shape, dtype)
     assert distances(model, TARGET, np.ones((2, 5), dtype=bool), 1, "fixed").max() == 0

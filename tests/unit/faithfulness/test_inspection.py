@@ -7,7 +7,7 @@ import torch
 from helpers.explained_rows import prompt_of_ids
 from helpers.loaded_models import local_model
 from helpers.quick_cases import one_quick
-from helpers.random_models import SHAPES, twins
+from helpers.random_models import SHAPES, model_and_network, random_model
 from pisoft.config.jobs.cells import InspectJob
 from pisoft.faithfulness.inspection import CLEAN, READ, Inspector
 from pisoft.faithfulness.masks import IndependentUniforms
@@ -73,7 +73,7 @@ def plainly(plain, read, operator, mask):
 
 @pytest.mark.parametrize("shape", one_quick(SHAPES))
 def test_every_number_is_the_mean_over_masks_of_the_plain_models(shape):
-    model, plain = twins(shape)
+    model, plain = model_and_network(shape)
     rows = inspected(model, 50)
     assert len(rows) == 2 * 3 * len(GRID)
     for (step, operator, pi), row in rows.items():
@@ -91,7 +91,7 @@ def test_every_number_is_the_mean_over_masks_of_the_plain_models(shape):
 
 @pytest.mark.parametrize("budget", [1, 10_000])
 def test_inputs_that_are_read_are_counted(budget):
-    inspector = Inspector(twins("llama-gqa")[0], settings(), budget)
+    inspector = Inspector(random_model("llama-gqa"), settings(), budget)
     list(inspector.rows(PROMPT, GENERATION))
     of_step = 1 + 3 * len(GRID) * DRAWS  # the clean input, and each operator's
     lengths = [len(IDS) + step for step in GENERATION["steps"]]
@@ -101,12 +101,12 @@ def test_inputs_that_are_read_are_counted(budget):
 
 def test_only_evaluated_steps_are_inspected():
     first, last = GENERATION["steps"]
-    rows = inspected(twins("llama-gqa")[0], operators=("zero",), step_interval=last + 1)
+    rows = inspected(random_model("llama-gqa"), operators=("zero",), step_interval=last + 1)
     assert {step for step, *_ in rows} == {first} == {0}
 
 
 def test_held_attention_is_not_read():
-    model, _ = twins("llama-gqa")
+    model, _ = model_and_network("llama-gqa")
     fixed = inspected(model, protocol="fixed", operators=("zero", "mean"))
     dynamic = inspected(model, operators=("zero", "mean"))
     for key, row in fixed.items():
@@ -117,7 +117,7 @@ def test_held_attention_is_not_read():
 
 
 def test_open_text_has_no_label_words():
-    model, _ = twins("llama-gqa")
+    model, _ = model_and_network("llama-gqa")
     for row in inspected(model, prompt={**PROMPT, "label_token_ids": []}).values():
         assert row["label_probability"] is None
         assert row["entropy"] is not None
@@ -131,13 +131,13 @@ def test_open_text_has_no_label_words():
     ],
 )
 def test_a_sample_that_failed_has_rows_without_numbers(prompt, generation, status):
-    rows = inspected(twins("llama-gqa")[0], prompt=prompt, generation=generation)
+    rows = inspected(random_model("llama-gqa"), prompt=prompt, generation=generation)
     assert {row["status"] for row in rows.values()} == {status}
     assert {row[name] for row in rows.values() for name in (*READ, *CLEAN)} == {None}
     assert {operator for _, operator, _ in rows} == {"zero", "mean", "hide"}
 
 
 def test_logits_that_are_not_finite_are_reported():
-    model, _ = twins("llama-gqa")
+    model, _ = model_and_network("llama-gqa")
     model.network.lm_head.weight.data.fill_(float("inf"))
     assert {row["status"] for row in inspected(model).values()} == {"nonfinite_logits"}

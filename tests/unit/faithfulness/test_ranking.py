@@ -12,7 +12,7 @@ from helpers import explained_rows
 from helpers.loaded_models import local_model
 from helpers.quick_cases import each_value_quick
 from helpers.random_masked_models import numbered
-from helpers.random_models import SHAPES, VOCABULARY, twins
+from helpers.random_models import SHAPES, VOCABULARY, model_and_network
 from helpers.tiny_tokenizers import numbered_tokenizer
 from pisoft.config.evaluation import RankingSettings
 from pisoft.config.jobs.cells import RankingJob
@@ -113,7 +113,7 @@ def plain_answer(plain, ids, gone=(), operator="remove", flip_of="label_word"):
     ),
 )
 def test_curves_equal_one_plain_forward_per_perturbed_prompt(shape, options):
-    model, plain = twins(shape)
+    model, plain = model_and_network(shape)
     block = block_of(model)
     rows = evaluate(model, block, budget=40, **options)
     asked = {name: value for name, value in options.items() if name in ("operator", "flip_of")}
@@ -194,7 +194,7 @@ def other_token(source, prompt, position, uniform):
 @torch.no_grad()
 @pytest.mark.parametrize("source", ["records", "masked_model"])
 def test_a_counterfactual_equals_one_plain_forward_per_step(source):
-    model, plain = twins("llama-gqa")
+    model, plain = model_and_network("llama-gqa")
     block = block_of(model)
     rows = evaluate(model, block, steps=8, replace=replacing(source))
     shares, flipping = [], []
@@ -224,7 +224,7 @@ def test_a_counterfactual_equals_one_plain_forward_per_step(source):
 
 @pytest.mark.parametrize("source", ["records", "masked_model"])
 def test_counterfactuals_do_not_depend_on_batches(source):
-    model, _ = twins("llama-gqa")
+    model, _ = model_and_network("llama-gqa")
     block = block_of(model)
     together = evaluate(model, block, budget=1000, replace=replacing(source, 1000))
     apart = {}
@@ -256,7 +256,7 @@ def test_tokens_are_drawn_by_their_frequency_and_stay_without_another():
 
 
 def test_failures_are_rows_with_a_status_and_leave_the_others_alone():
-    model, _ = twins("llama-gqa")
+    model, _ = model_and_network("llama-gqa")
     prompts = [*PROMPTS, prompt_row("empty", [1, 2, 3], [])]
     block = block_of(model, prompts)
     block[1][2]["raw_scores"][0] = float("inf")  # outside the content: it does not matter
@@ -277,7 +277,7 @@ def test_failures_are_rows_with_a_status_and_leave_the_others_alone():
 
 
 def test_logits_that_are_not_finite_fail_both_curves_of_their_sample_alone(monkeypatch):
-    model, _ = twins("llama-gqa")
+    model, _ = model_and_network("llama-gqa")
     block = block_of(model)
     expected = evaluate(model, block)
 
@@ -301,7 +301,7 @@ def test_logits_that_are_not_finite_fail_both_curves_of_their_sample_alone(monke
 
 
 def test_every_distinct_input_is_run_once_and_the_clean_prompt_not_at_all():
-    model, _ = twins("llama-gqa")
+    model, _ = model_and_network("llama-gqa")
     evaluator = RankingEvaluator(model, RankingSettings(), "content", SEED, 50)
     evaluator.evaluate_block(with_one_step(block_of(model, PROMPTS[1:3])))
     # 5 tokens: 4 more or less of them in either curve, and none; a single one: none.
@@ -314,7 +314,7 @@ def test_every_distinct_input_is_run_once_and_the_clean_prompt_not_at_all():
 
 def test_what_does_not_fit_alone_is_tried_once_and_the_lowered_budget_stays(monkeypatch, caplog):
     """Of the rows, see the contract of batches."""
-    model, _ = twins("llama-gqa")
+    model, _ = model_and_network("llama-gqa")
     refused = []
 
     def short_of_memory(model, inputs, prefix):
@@ -337,7 +337,7 @@ def test_what_does_not_fit_alone_is_tried_once_and_the_lowered_budget_stays(monk
 
 
 def test_a_prefix_that_does_not_fit_fails_the_samples_behind_it(monkeypatch):
-    model, _ = twins("llama-gqa")
+    model, _ = model_and_network("llama-gqa")
     read = ranking._read_prefix
 
     def short_of_memory(model, token_ids):
@@ -364,7 +364,7 @@ SETTINGS = RankingJob(
 @pytest.fixture
 def job(tmp_path):
     """Files of a job, and its command line."""
-    model, plain = twins("llama-gqa", torch.float32)
+    model, plain = model_and_network("llama-gqa", torch.float32)
     plain.save_pretrained(tmp_path / "model")
     numbered_tokenizer(VOCABULARY).save_pretrained(tmp_path / "model")
     kinds = ("prompts", "generations", "attributions")
@@ -383,7 +383,7 @@ def job(tmp_path):
 def test_the_file_holds_every_sample_and_says_what_it_cost(job):
     evaluate_ranking.main(job)
     rows = read_rows(job.output, "ranking")
-    model, _ = twins("llama-gqa", torch.float32)
+    model, _ = model_and_network("llama-gqa", torch.float32)
     assert {(r["sample_id"], r["curve"]): r for r in rows} == evaluate(model, block_of(model))
     facts = read_provenance(job.output)
     assert facts["token_budget_used"] == 64
@@ -412,7 +412,7 @@ def test_counterfactuals_read_the_prompts_of_all_parts(job, tmp_path):
     settings = RankingSettings(counterfactuals="records")
     job.settings = SETTINGS.model_copy(update={"ranking": settings}).to_json()
     evaluate_ranking.main(job)
-    model, _ = twins("llama-gqa", torch.float32)
+    model, _ = model_and_network("llama-gqa", torch.float32)
     rows = {(row["sample_id"], row["curve"]): row for row in read_rows(job.output, "ranking")}
     assert rows == evaluate(model, block_of(model), replace=replacing("records"))
 

@@ -9,7 +9,7 @@ import torch
 from helpers.evaluations import distances, evaluated, masks_of
 from helpers.explained_rows import prompt_of_ids
 from helpers.quick_cases import each_value_quick
-from helpers.random_models import SHAPES, twins
+from helpers.random_models import SHAPES, model_and_network, random_model
 from pisoft.config.evaluation import EvaluationSettings
 from pisoft.faithfulness import soft
 from pisoft.faithfulness.calibration import clip_scores
@@ -68,7 +68,7 @@ def plain_distance(plain, mask, target=TARGET):
 @pytest.mark.parametrize(("shape", "sampler"), each_value_quick(SHAPES, ["iid", "latin", "count"]))
 def test_every_draw_equals_the_plain_loop(shape, sampler):
     """Of 5 tokens at π = 0.2, 0.5, 0.9, counted masks keep 1, 3 (2.5, rounded up) and 4 (not 5)."""
-    model, plain = twins(shape)
+    model, plain = model_and_network(shape)
     settings = SETTINGS.model_copy(update={"sampler": sampler})
     (rows,) = evaluated(model, [(TARGET, attribution(raw_scores()))], settings, 5, 30)
     assert [row["pi"] for row in rows] == [None, 0.2, 0.5, 0.9]
@@ -107,7 +107,7 @@ def with_nan(position):
     ],
 )
 def test_failures_are_rows_with_a_status(row, perturbable, head, status):
-    model, _ = twins("llama-gqa")
+    model, _ = model_and_network("llama-gqa")
     if head is not None:
         model.network.lm_head.weight.data.fill_(head)
     target = PerturbationTarget(IDS, perturbable, 5)
@@ -118,7 +118,7 @@ def test_failures_are_rows_with_a_status(row, perturbable, head, status):
 
 
 def test_only_an_h0_below_the_least_one_is_degenerate():
-    model, _ = twins("llama-gqa")
+    model, _ = model_and_network("llama-gqa")
     case = (TARGET, attribution(raw_scores()))
     ((row, *_),) = evaluated(model, [case], SETTINGS)
     for least, status in ((row["h0"], "ok"), (np.nextafter(row["h0"], 1), "degenerate_baseline")):
@@ -142,7 +142,7 @@ def several_cases():
 
 
 def test_a_part_of_the_retaining_probabilities_has_the_draws_that_all_have():
-    model, _ = twins("llama-gqa")
+    model, _ = model_and_network("llama-gqa")
     some = SETTINGS.model_copy(update={"pi_per_step": 1})
     whole, part = (evaluated(model, several_cases(), chosen) for chosen in (SETTINGS, some))
     for all_rows, rows in zip(whole, part, strict=True):
@@ -158,7 +158,7 @@ def test_a_part_of_the_retaining_probabilities_has_the_draws_that_all_have():
 
 
 def test_total_variation_and_log_probability_are_those_of_the_plain_model():
-    model, plain = twins("llama-gqa")
+    model, plain = model_and_network("llama-gqa")
     masks = np.random.default_rng(2).random((6, 5)) < 0.5
     (measures,) = Perturber(model, 30).measure([masks_of(TARGET, masks)])
     for mask, measured in zip(masks, measures, strict=True):
@@ -190,7 +190,7 @@ def released_soft_metrics(plain, s, uniform):
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_element_masks_reproduce_the_released_soft_metrics(shape):
-    model, plain = twins(shape)
+    model, plain = model_and_network(shape)
     settings = SETTINGS.model_copy(update={"mask": "element", "draws": 3})
     (rows,) = evaluated(model, [(TARGET, attribution(raw_scores()))], settings, 5)
     squared = 2**0.5 * rows[0]["h0"] ** 2
@@ -205,7 +205,7 @@ def test_element_masks_reproduce_the_released_soft_metrics(shape):
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
 def test_the_noise_floor_is_the_distance_of_the_unperturbed_input(dtype):
-    model, _ = twins("llama-gqa", dtype)
+    model, _ = model_and_network("llama-gqa", dtype)
     rows = evaluated(model, several_cases(), SETTINGS, token_budget=41)
     floors = [row["identity"] for of_case in rows for row in of_case]
     assert max(floors) <= {torch.float64: 1e-12, torch.float32: 1e-3}.get(dtype, 0.02)
@@ -214,7 +214,7 @@ def test_the_noise_floor_is_the_distance_of_the_unperturbed_input(dtype):
 @pytest.mark.parametrize("protocol", ["dynamic", "fixed"])
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
 def test_noise_is_the_difference_from_the_same_weights_in_float32(dtype, protocol):
-    model, _ = twins("llama-gqa", dtype)
+    model, _ = model_and_network("llama-gqa", dtype)
     exact = LanguageModel(copy.deepcopy(model.network).float(), "exact")
     steps = steps_of(several_cases(), model)
     measure_draws(Perturber(model, 60, protocol), steps, dict.fromkeys(METRICS, range(4)))
@@ -243,7 +243,7 @@ def test_noise_is_the_difference_from_the_same_weights_in_float32(dtype, protoco
     "place", ["pisoft.models.precision.at_least_float32", "torch.nn.functional.silu"]
 )
 def test_a_lack_of_memory_in_float32_costs_the_noise_only(place, monkeypatch, caplog):
-    model, _ = twins("llama-gqa", torch.bfloat16)
+    model, _ = model_and_network("llama-gqa", torch.bfloat16)
     steps = steps_of(several_cases(), model)
     perturber = Perturber(model, 1000)
     measure_draws(perturber, steps, dict.fromkeys(METRICS, range(1)))
@@ -264,7 +264,7 @@ def test_some_of_the_first_blocks_and_few_of_many_are_repeated_in_float32():
 
 
 def test_the_step_that_is_repeated_depends_on_its_key_alone():
-    model, _ = twins("llama-gqa", torch.bfloat16)
+    model, _ = model_and_network("llama-gqa", torch.bfloat16)
     rows = [{**attribution(raw_scores()), "sample_id": f"s{number}"} for number in range(6)]
     rows[2]["status"] = "nonfinite_attribution"
 
@@ -284,7 +284,7 @@ def test_the_step_that_is_repeated_depends_on_its_key_alone():
 
 
 def test_both_metrics_share_the_draw_of_a_mask(monkeypatch):
-    model, _ = twins("llama-gqa")
+    model, _ = model_and_network("llama-gqa")
     drawn, kept_tokens = [], soft.kept_tokens
     monkeypatch.setattr(
         soft, "kept_tokens", lambda *given: drawn.append(given[2:]) or kept_tokens(*given)
@@ -296,7 +296,7 @@ def test_both_metrics_share_the_draw_of_a_mask(monkeypatch):
 
 @pytest.mark.parametrize("gated", [False, True])
 def test_fixed_routing_projects_no_queries_unless_a_gate_reads_them(gated):
-    network = twins("llama-gqa")[0].network
+    network = random_model("llama-gqa").network
     attention = network.model.layers[1].self_attn
     queries = []
     attention.q_proj.register_forward_hook(lambda _, __, output: queries.append(output))
@@ -316,7 +316,7 @@ def test_fixed_routing_projects_no_queries_unless_a_gate_reads_them(gated):
 @pytest.mark.parametrize("protocol", ["dynamic", "fixed"])
 def test_equal_masks_of_one_target_share_the_bits_of_one_forward(protocol):
     """Two steps have the same masks, so none is read for the other's target."""
-    model, _ = twins("llama-gqa")
+    model, _ = model_and_network("llama-gqa")
     targets = [target for target, _ in several_cases()[:2]]
     masks = np.eye(5, dtype=bool)[[0, 3, 0, 1, 3, 3]]
 
@@ -332,7 +332,7 @@ def test_equal_masks_of_one_target_share_the_bits_of_one_forward(protocol):
 
 def test_what_does_not_fit_alone_is_tried_once_for_each_budget(monkeypatch, caplog):
     """Neither its other masks nor its later draws are; of its rows, see the contract of batches."""
-    model, _ = twins("llama-gqa")
+    model, _ = model_and_network("llama-gqa")
     longest = max(target.length for target, _ in several_cases())
     original, refused = type(model).next_token_logits, []
 
@@ -355,7 +355,7 @@ def test_what_does_not_fit_alone_is_tried_once_for_each_budget(monkeypatch, capl
 
 
 def test_one_heatmap_per_sample_is_evaluated_like_its_mean_given_at_every_step():
-    model, _ = twins("llama-gqa")
+    model, _ = model_and_network("llama-gqa")
     prompt = prompt_of_ids("s", IDS, PERTURBABLE)
     answer = {"steps": [0, 2], "target_ids": [5, 6], "output_ids": [5, 9, 6]}
     of_steps = [{**attribution(raw_scores(step)), "step": step} for step in answer["steps"]]

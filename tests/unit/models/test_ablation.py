@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from helpers.evaluations import distances
-from helpers.random_models import SHAPES, VOCABULARY, twins
+from helpers.random_models import SHAPES, VOCABULARY, model_and_network
 from helpers.tiny_tokenizers import numbered_tokenizer
 from pisoft.errors import BenchmarkError
 from pisoft.faithfulness.perturbation import PerturbationTarget
@@ -43,7 +43,7 @@ ELEMENTS = np.random.default_rng(1).random((3, 5, 32)) < 0.5
 )
 @pytest.mark.parametrize("shape", SHAPES)
 def test_another_embedding_stands_in_place_of_a_token_or_of_single_elements(shape, operator, masks):
-    model, plain = twins(shape)
+    model, plain = model_and_network(shape)
     weights = plain.get_input_embeddings().weight.detach()
     unknown = weights[numbered_tokenizer(VOCABULARY).unk_token_id]
     fill = weights.mean(dim=0) if operator == "mean" else unknown
@@ -60,7 +60,7 @@ def test_another_embedding_stands_in_place_of_a_token_or_of_single_elements(shap
 @pytest.mark.parametrize("shape", ["llama-gqa", "llama-mha-tied"])
 def test_hidden_tokens_might_as_well_not_be_there(shape):
     """A window, which counts tokens that are there, is tested with the families."""
-    model, plain = twins(shape)
+    model, plain = model_and_network(shape)
     embeddings = plain.get_input_embeddings().weight.detach()[torch.tensor(IDS)]
     there = [np.setdiff1d(np.arange(len(IDS)), PERTURBABLE[~mask]) for mask in MASKS]
     shorter = [(embeddings[places], torch.from_numpy(places)) for places in there]
@@ -70,13 +70,13 @@ def test_hidden_tokens_might_as_well_not_be_there(shape):
 
 def test_the_mean_is_taken_over_the_vocabulary(monkeypatch):
     monkeypatch.setattr("pisoft.models.ablation.CHUNK", 10)  # of 97
-    model, plain = twins("llama-gqa")
+    model, plain = model_and_network("llama-gqa")
     expected = plain.get_input_embeddings().weight.detach().mean(dim=0)
     torch.testing.assert_close(mean_embedding(model), expected)
 
 
 def test_a_tokenizer_without_such_tokens_is_refused():
-    model, _ = twins("llama-gqa")
+    model, _ = model_and_network("llama-gqa")
     tokenizer = copy.deepcopy(numbered_tokenizer(VOCABULARY))  # other tests share it
     tokenizer.unk_token = tokenizer.pad_token = tokenizer.eos_token = None
     bare = LanguageModel(model.network, "bare", lambda: tokenizer)
@@ -86,7 +86,7 @@ def test_a_tokenizer_without_such_tokens_is_refused():
 
 def test_a_model_that_goes_on_seeing_hidden_keys_is_refused(monkeypatch):
     """Such as one that reads its attention mask as something else, or not at all."""
-    model, _ = twins("llama-gqa")
+    model, _ = model_and_network("llama-gqa")
     forward = model.decoder.forward
     monkeypatch.setattr(
         model.decoder,

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from helpers.random_models import SHAPES, VOCABULARY, samples, twins
+from helpers.random_models import SHAPES, VOCABULARY, random_model, samples
 from pisoft.models import attention
 from pisoft.models.attention import AttentionInputs, AttentionRecorder
 from pisoft.models.model import Batch
@@ -13,7 +13,7 @@ LENGTH = 12
 
 @pytest.fixture(params=SHAPES)
 def model(request):
-    return twins(request.param)[0]
+    return random_model(request.param)
 
 
 def test_attention_maps_of_16_bits_are_rounded_after_the_softmax_only():

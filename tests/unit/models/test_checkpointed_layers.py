@@ -9,7 +9,7 @@ from torch.utils.checkpoint import CheckpointError
 from helpers.attributions import attribute
 from helpers.limited_memory import Memory
 from helpers.quick_cases import one_quick
-from helpers.random_models import SHAPES, twins
+from helpers.random_models import SHAPES, model_and_network
 from pisoft.models.attention import AttentionRecorder
 from pisoft.models.layers import checkpointed_layers
 from pisoft.models.model import ExplainedSample
@@ -29,7 +29,7 @@ GRADIENT_METHODS = {
 
 @pytest.mark.parametrize("name", one_quick(GRADIENT_METHODS))
 def test_scores_are_the_same_to_the_bit_and_activations_take_less_memory(name):
-    model, _ = twins("mistral-sliding", layers=LAYERS)
+    model, _ = model_and_network("mistral-sliding", layers=LAYERS)
     options = GRADIENT_METHODS[name]
     with Memory() as whole:
         (expected,) = attribute(name, model, [LONG], token_budget=1, **options)
@@ -42,7 +42,7 @@ def test_scores_are_the_same_to_the_bit_and_activations_take_less_memory(name):
 
 def test_a_recorder_keeps_what_gradients_flow_to_and_not_what_is_computed_again():
     """The latter would hold the activations of all layers until the end."""
-    model, _ = twins("llama-gqa")
+    model, _ = model_and_network("llama-gqa")
     recorder = AttentionRecorder(layers=range(model.layers), detach_at=0)
     with checkpointed_layers(model):
         hidden = model.hidden_states(model.embed(torch.tensor([LONG.prompt_ids])), probe=recorder)
@@ -54,7 +54,7 @@ def test_a_recorder_keeps_what_gradients_flow_to_and_not_what_is_computed_again(
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_every_layer_but_the_last_is_computed_once_more_for_each_backward_pass(shape):
-    model, _ = twins(shape)
+    model, _ = model_and_network(shape)
     runs = []
     for layer in model.decoder.layers:
         layer.input_layernorm.register_forward_hook(
@@ -66,7 +66,7 @@ def test_every_layer_but_the_last_is_computed_once_more_for_each_backward_pass(s
 
 
 def test_layers_are_left_as_they_were_also_after_an_error():
-    model, _ = twins("llama-gqa")
+    model, _ = model_and_network("llama-gqa")
     before = [layer.forward for layer in model.decoder.layers]
     with checkpointed_layers(model):
         changed = [layer.forward for layer in model.decoder.layers]
@@ -78,7 +78,7 @@ def test_layers_are_left_as_they_were_also_after_an_error():
 
 def test_a_layer_that_computes_something_else_the_second_time_is_no_silent_error():
     """Such as the last one, whose hooks are gone by then, were it not left out."""
-    model, _ = twins("llama-gqa")
+    model, _ = model_and_network("llama-gqa")
     embeddings = model.embed(torch.tensor([LONG.prompt_ids])).requires_grad_(True)
     with checkpointed_layers(model):
         hook = model.decoder.layers[0].mlp.register_forward_pre_hook(lambda _, x: (x[0][:, :1],))

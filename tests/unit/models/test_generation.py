@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from helpers.random_models import SHAPES, twins
+from helpers.random_models import SHAPES, model_and_network
 from pisoft.models import generation
 from pisoft.models.generation import (
     answer_counterfactuals,
@@ -34,7 +34,7 @@ def greedy(plain, ids, count, stop=2):
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("words", [{50: "Yes", 60: "No"}, {50: "Yes", 60: "No", 51: "Yes"}])
 def test_the_target_is_the_best_spelling_of_the_preferred_label_word(shape, words):
-    model, plain = twins(shape)
+    model, plain = model_and_network(shape)
     labels = {"label_words": [*words.values()], "label_token_ids": [*words]}
     prompts = [prompt | labels for prompt in PROMPTS]
     rows = {row["sample_id"]: row for row in classify(model, prompts, 16)}
@@ -56,7 +56,7 @@ def test_the_target_is_the_best_spelling_of_the_preferred_label_word(shape, word
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_continuations_equal_plain_greedy_decoding(shape):
-    model, plain = twins(shape)
+    model, plain = model_and_network(shape)
     rows = {row["sample_id"]: row for row in continue_greedily(model, PROMPTS, 1000, 9, 4)}
     for prompt in PROMPTS:
         row = rows[prompt["sample_id"]]
@@ -74,7 +74,7 @@ def test_continuations_equal_plain_greedy_decoding(shape):
 
 @pytest.mark.parametrize("place", [0, 3])
 def test_the_end_token_is_not_part_of_the_output_which_may_be_empty(place):
-    model, plain = twins("llama-gqa")
+    model, plain = model_and_network("llama-gqa")
     output = greedy(plain, PROMPTS[0]["input_ids"], 9, stop=None)
     model.network.generation_config.eos_token_id = output[place]
     (row,) = continue_greedily(model, PROMPTS[:1], 1000, 9, 2)
@@ -88,7 +88,7 @@ def test_the_end_token_is_not_part_of_the_output_which_may_be_empty(place):
 def test_the_budget_in_force_is_noted_and_a_prompt_that_never_fits_is_an_empty_row(
     monkeypatch, caplog
 ):
-    model, _ = twins("llama-gqa")
+    model, _ = model_and_network("llama-gqa")
     prompts = [prompt | WORDS for prompt in PROMPTS]
     original = generation._next_token_logits
 
@@ -111,7 +111,7 @@ def test_the_budget_in_force_is_noted_and_a_prompt_that_never_fits_is_an_empty_r
 @pytest.mark.parametrize("task", ["classification", "generation"])
 def test_weights_that_are_not_finite_fail_every_sample(task, value):
     """Generation said ok, and accuracy counted it."""
-    model, _ = twins("llama-gqa")
+    model, _ = model_and_network("llama-gqa")
     with torch.no_grad():
         model.network.model.layers[1].mlp.down_proj.weight[0, 0] = value
     prompts = [prompt | WORDS for prompt in PROMPTS]
@@ -125,7 +125,7 @@ def test_weights_that_are_not_finite_fail_every_sample(task, value):
 
 
 def test_counterfactuals_are_answered_by_the_model_itself():
-    model, plain = twins("llama-gqa")
+    model, plain = model_and_network("llama-gqa")
     changed = [[1, 8, 9, 30], [1, 5, 6, 7, 70, 71]]
     asked = [None, changed, changed[:1]]
     block = [

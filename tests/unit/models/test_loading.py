@@ -10,7 +10,7 @@ from safetensors.torch import load_file, save_file
 
 from helpers.evaluations import distances
 from helpers.loaded_models import local_model
-from helpers.random_models import twins
+from helpers.random_models import model_and_network
 from pisoft.errors import BenchmarkError
 from pisoft.faithfulness.perturbation import PerturbationTarget
 from pisoft.models import loading
@@ -20,7 +20,7 @@ from pisoft.models.loading import compile_layers, load_model, load_outline, mode
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("model")
-    twins("llama-gqa", torch.float32)[1].save_pretrained(folder)
+    model_and_network("llama-gqa", torch.float32)[1].save_pretrained(folder)
     return folder
 
 
@@ -167,13 +167,13 @@ def test_weights_that_are_not_the_models_are_refused(folder, tmp_path, drop, ext
 
 
 def test_a_tied_head_is_no_missing_weight(tmp_path):
-    twins("llama-mha-tied", torch.float32)[1].save_pretrained(tmp_path)
+    model_and_network("llama-mha-tied", torch.float32)[1].save_pretrained(tmp_path)
     assert load_model(local_model(), tmp_path).layers == 3
 
 
 def test_four_bit_weights_keep_their_gradients(tmp_path):
     """A CPU's other kernel has no backward pass: gradients would silently be wrong."""
-    twins("llama-gqa")[1].save_pretrained(tmp_path)
+    model_and_network("llama-gqa")[1].save_pretrained(tmp_path)
     model = load_model(local_model(dtype="bfloat16", quantization="nf4"), tmp_path)
     layers = [m for m in model.network.modules() if type(m).__name__ == "Linear4bit"]
     assert len(layers) == 3 * 7, "seven projections in each of three layers"

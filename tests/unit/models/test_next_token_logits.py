@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from helpers.random_models import SHAPES, twins
+from helpers.random_models import SHAPES, random_model
 from pisoft.models.model import LanguageModel
 
 IDS = torch.tensor([[1, 5, 9, 33, 7, 60], [1, 44, 44, 2, 80, 3]])
@@ -12,7 +12,7 @@ POSITIONS = torch.tensor([[5, 0, 2], [3, 3, 5]])  # out of order, and one of the
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_logits_and_gradients_equal_those_of_the_whole_forward(shape):
-    model = twins(shape)[0]
+    model = random_model(shape)
     results = []
     for logits_of in (
         lambda x: model.next_token_logits(x, POSITIONS),
@@ -28,7 +28,7 @@ def test_logits_and_gradients_equal_those_of_the_whole_forward(shape):
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_the_last_feed_forward_block_sees_the_chosen_positions_only(shape):
-    model = twins(shape)[0]
+    model = random_model(shape)
     seen = []
     handle = model.decoder.layers[-1].mlp.register_forward_hook(
         lambda _, inputs, __: seen.append(inputs[0].shape[:2])
@@ -40,7 +40,7 @@ def test_the_last_feed_forward_block_sees_the_chosen_positions_only(shape):
 
 def test_other_layers_are_run_whole():
     """A model whose last layer does more than ours know must not be cut short."""
-    network = twins("llama-gqa")[0].network
+    network = random_model("llama-gqa").network
     network.model.layers[-1].register_forward_hook(lambda _, __, output: output.roll(1, -1))
     model = LanguageModel(network, "other")
     logits = model.next_token_logits(model.embed(IDS), POSITIONS)

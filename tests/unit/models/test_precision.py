@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch.nn import Linear
 
-from helpers.random_models import samples, twins
+from helpers.random_models import model_and_network, samples
 from pisoft.models import precision
 from pisoft.models.precision import float32_head
 
@@ -84,7 +84,7 @@ def test_a_head_with_another_forward_is_left_alone():
 @pytest.mark.parametrize("shape", ["llama-gqa", "llama-mha-tied"])
 def test_answers_are_chosen_by_the_same_logits_as_are_perturbed(shape):
     """In bfloat16 the largest logits are often equal, and the first of them would win."""
-    model, _ = twins(shape, torch.bfloat16)
+    model, _ = model_and_network(shape, torch.bfloat16)
     ids = torch.tensor([samples()[0].prompt_ids])
     with torch.no_grad():
         expected = model.network(input_ids=ids, use_cache=False).logits

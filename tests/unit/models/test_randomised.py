@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from helpers.random_models import twins
+from helpers.random_models import model_and_network
 from pisoft.models.randomised import randomise_last_layers
 
 
@@ -12,7 +12,7 @@ def weights():
     """A function that returns the weights of a model by name, some layers reinitialised."""
 
     def of(count, seed=1):
-        model, _ = twins("llama-gqa", torch.float32)
+        model, _ = model_and_network("llama-gqa", torch.float32)
         if count:
             randomise_last_layers(model, count, seed)
         return {name: value.clone() for name, value in model.network.named_parameters()}

@@ -7,7 +7,7 @@ from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS, sdpa_mask
 
 from helpers.attributions import build
 from helpers.families import network
-from helpers.random_models import EAGER, SMALL, VOCABULARY, twins
+from helpers.random_models import EAGER, SMALL, VOCABULARY, model_and_network, random_model
 from pisoft.errors import BenchmarkError
 from pisoft.faithfulness.perturbation import Perturber
 from pisoft.models.attention import ATTENTION_NAME
@@ -49,7 +49,7 @@ def test_unknown_attention_arguments_cost_the_attention_only():
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.float16, torch.bfloat16])
 def test_attention_that_is_off_by_a_percent_is_noticed_whatever_the_type(dtype):
-    built = twins("llama-gqa", dtype)[0].network
+    built = random_model("llama-gqa", dtype).network
 
     def scaled(module, _, output):
         ours = built.config._attn_implementation == ATTENTION_NAME
@@ -63,7 +63,7 @@ def test_attention_that_is_off_by_a_percent_is_noticed_whatever_the_type(dtype):
 
 
 def test_16_bit_weights_are_as_they_were():
-    built = twins("llama-gqa", torch.bfloat16)[0].network
+    built = random_model("llama-gqa", torch.bfloat16).network
     before = {name: value.clone() for name, value in built.state_dict().items()}
     LanguageModel(built, "toy")
     for name, value in built.state_dict().items():
@@ -72,7 +72,7 @@ def test_16_bit_weights_are_as_they_were():
 
 
 def test_what_comes_before_the_decoder_is_noticed():
-    built = twins("llama-gqa")[0].network
+    built = random_model("llama-gqa").network
 
     class Scaled(type(built)):
         def forward(self, inputs_embeds=None, input_ids=None, **options):
@@ -86,7 +86,7 @@ def test_what_comes_before_the_decoder_is_noticed():
 
 
 def test_what_comes_behind_the_head_is_part_of_the_logits():
-    model, plain = twins("llama-gqa")
+    model, plain = model_and_network("llama-gqa")
 
     class Scaled(type(model.network)):
         def forward(self, *args, **options):
@@ -101,7 +101,7 @@ def test_what_comes_behind_the_head_is_part_of_the_logits():
 
 
 def test_layers_that_drop_the_probe_cost_the_attention_only():
-    built = twins("llama-gqa")[0].network
+    built = random_model("llama-gqa").network
     for layer in built.model.layers:
         layer.forward = lambda *args, forward=layer.forward, probe=None, **options: forward(
             *args, **options
@@ -144,7 +144,7 @@ def test_attention_that_cannot_be_held_is_refused(monkeypatch):
         "pisoft.models.attention.AttentionReplay.__call__",
         lambda _, inputs, default: inputs.weighted_values(inputs.probabilities()),
     )
-    model = LanguageModel(twins("llama-gqa")[0].network, "toy")
+    model = LanguageModel(random_model("llama-gqa").network, "toy")
     model.require("attention", "test")
     with pytest.raises(BenchmarkError, match="with its attention held, it answers as with"):
         model.require("fixed routing", "test")
@@ -168,7 +168,7 @@ def test_a_model_that_reads_ahead_is_refused():
 
 
 def test_an_exception_of_the_class_is_one_line():
-    built = twins("llama-gqa")[0].network
+    built = random_model("llama-gqa").network
 
     def broken(*_):
         raise KeyError("first\nsecond")

@@ -25,7 +25,7 @@ import readings
 import start_up
 from gpu import timed_methods
 from helpers.loaded_models import local_model
-from helpers.random_models import save_random_llama, twins
+from helpers.random_models import model_and_network, save_random_llama
 from helpers.tiny_tokenizers import llama_tokenizer
 from measuring import forward_flops, row
 from pisoft.attribution import load_method
@@ -214,7 +214,7 @@ def test_every_reading_is_a_key_of_the_run_file_or_an_option_of_a_method():
 @pytest.mark.parametrize(("protocol", "products"), [("dynamic", 2), ("fixed", 1)])
 @pytest.mark.parametrize("prefix", [0, 4])
 def test_flops_are_those_of_the_matrix_products(prefix, protocol, products):
-    model, _ = twins("llama-gqa")
+    model, _ = model_and_network("llama-gqa")
     length = 9
     cache = model.read_prefix(model.embed(torch.arange(prefix)[None]))
     embeddings, last = model.embed(torch.arange(length)[None]), torch.tensor([[length - 1]])
