@@ -1,14 +1,15 @@
-"""LongRoPE: whatever is read together, each input is read as the network alone reads it."""
+"""Positions by the longest input: each input is read as the network alone reads it."""
 
 import numpy as np
 import pytest
 import torch
+from transformers import LlamaConfig, LlamaForCausalLM
 
 from helpers.eager_reference import NAME, EagerModel, logits, observed
 from helpers.evaluations import masks_of
 from helpers.explained_rows import of_samples
 from helpers.families import network
-from helpers.random_models import VOCABULARY
+from helpers.random_models import SMALL, VOCABULARY
 from helpers.stages import STAGES, assert_same, sorted_rows
 from helpers.tiny_tokenizers import numbered_tokenizer
 from pisoft.faithfulness.perturbation import PerturbationTarget, Perturber
@@ -97,3 +98,21 @@ def test_continuations_are_those_of_prompts_read_alone(models):
         for token in continued[prompt["sample_id"]]["output_ids"]:
             assert token == int(plain(torch.tensor([ids])).logits[0, -1].argmax())
             ids = [*ids, token]
+
+
+@torch.no_grad()
+def test_ntk_embeddings_change_only_beyond_what_a_model_is_given_to_read():
+    """Dynamic ones depend on the longest input, but not up to `max_position_embeddings`."""
+    size = SMALL | {"max_position_embeddings": ORIGINAL, "num_key_value_heads": 2}
+    rotary = {"rope_type": "dynamic", "factor": 4.0, "rope_theta": 10_000.0}
+    ntk, fixed = (
+        LlamaForCausalLM._from_config(LlamaConfig(**size, **rope), attn_implementation=name).eval()
+        for rope, name in (({"rope_parameters": rotary}, ATTENTION_NAME), ({}, "eager"))
+    )
+    fixed.load_state_dict(ntk.state_dict())
+    model = LanguageModel(ntk, "ntk")
+    assert model.context == ORIGINAL
+    for length, equal in ((ORIGINAL, True), (ORIGINAL + 1, False)):
+        ids = torch.tensor([IDS[:length]])
+        read = ntk(inputs_embeds=model.embed(ids)).logits
+        assert torch.allclose(read, fixed(ids).logits, rtol=0, atol=1e-6) == equal
