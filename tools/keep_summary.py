@@ -39,7 +39,8 @@ OF_STUDIES = {
 }
 README_RUN = "laptop-gpu"  # whose numbers README.md shows: of most methods and prompts
 PAGE_RUN = "laptop-files"  # whose numbers the page of real numbers shows: it has all studies
-OPERATORS_RUN = "laptop-operators"  # a part of it with other operators, which that page shows too
+# Parts of it that the page shows too: with other operators, and with comparisons to be decided.
+OPERATORS_RUN, STOP_RUN = "laptop-operators", "laptop-stop"
 FIGURES = Path("docs/assets/real-numbers")  # a run's curves, named after it
 
 
@@ -59,6 +60,8 @@ def main(arguments: argparse.Namespace) -> None:
     for kind, study in OF_STUDIES.items():
         if not config.cells(study):
             files[kind] = []
+    if config.run_file.stop is None:
+        files["decisions"] = []
     cells = {
         (model, name): shards(config, model, name)
         for model in config.models
@@ -99,7 +102,8 @@ def main(arguments: argparse.Namespace) -> None:
         results=results_of({kind: load_rows(paths, kind) for kind, paths in files.items()}),
         samples=samples_of(samples) if arguments.samples else None,
     )
-    board = FIGURES if summary.run == OPERATORS_RUN else BOARD  # which has those methods already
+    is_part = summary.run in (OPERATORS_RUN, STOP_RUN)  # the leaderboard has its methods already
+    board = FIGURES if is_part else BOARD
     path = arguments.folder / board / f"{summary.run}.json"
     keep(path, summary)
     print(path)

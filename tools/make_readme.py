@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from documents import put_between_markers
-from keep_summary import BOARD, FIGURES, OPERATORS_RUN, PAGE_RUN, README_RUN
+from keep_summary import BOARD, FIGURES, OPERATORS_RUN, PAGE_RUN, README_RUN, STOP_RUN
 from pisoft.workflow.commandline import run
 from real_numbers import CHANGES, real_numbers_page, result_text
 from summary import kept
@@ -28,8 +28,10 @@ def main(arguments: argparse.Namespace) -> None:
     text = changes.read_text(encoding="utf-8") if changes.is_file() else ""
     linked = Path("..", FIGURES.relative_to("docs"), f"{PAGE_RUN}.svg").as_posix()
     of_page = kept(arguments.folder / BOARD / f"{PAGE_RUN}.json")
-    of_operators = kept(arguments.folder / FIGURES / f"{OPERATORS_RUN}.json")
-    page = real_numbers_page(of_page, linked, text, larger=summary, operators=of_operators)
+    operators, stopped = (
+        kept(arguments.folder / FIGURES / f"{run}.json") for run in (OPERATORS_RUN, STOP_RUN)
+    )
+    page = real_numbers_page(of_page, linked, text, summary, operators, stopped)
     (arguments.folder / PAGE).write_text(page, encoding="utf-8")
 
 

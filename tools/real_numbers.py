@@ -15,7 +15,7 @@ from pisoft.statistics.alternatives import ALTERNATIVES, HALF_SAMPLES, OPERATORS
 from pisoft.statistics.metrics import AUC_METRICS, AVERAGE, CONTROL, LEVEL, METRICS
 from pisoft.statistics.published_settings import SETTINGS, as_text
 from pisoft.statistics.results import in_both_orders, select
-from pisoft.tables import notes, off_distribution, sensitivity
+from pisoft.tables import decisions, notes, off_distribution, sensitivity
 from pisoft.tables.accuracy import COLUMNS as ANSWERS
 from pisoft.tables.grid import Column, blocks, columns, each, metrics, ranked
 from pisoft.tables.layout import (
@@ -100,13 +100,15 @@ def real_numbers_page(
     changes: str = "",
     larger: Summary | None = None,
     operators: Summary | None = None,
+    stopped: Summary | None = None,
 ) -> str:
     """Return the page of the docs on a run of one model, as Markdown.
 
     `figure` is a path from the page; `changes` says why verdicts differ from those on the page
     before; of a `larger` run the page has the answers, how orders depend on them, and how its
     other methods compare with those of this run; of a run with other `operators` of ablation, how
-    they order the methods and what they do to the inputs.
+    they order the methods and what they do to the inputs; of a run that names comparisons to be
+    decided (`stopped`), after how many records each was.
     """
     numbers = summary.numbers
     names = {*summary.models, *summary.datasets, *summary.methods}
@@ -136,6 +138,7 @@ def real_numbers_page(
         by_answer_of_larger=_by_answer(larger.by_answer) if larger else "",
         others_of_larger=_against_methods_of(summary, larger) if larger else "",
         operators=_operators(operators) if operators else None,
+        stopped=_stopped(stopped) if stopped else None,
         rankings=dict(_rankings(numbers, summary.protocols)),
         figure=figure,
     )
@@ -195,6 +198,19 @@ def _inputs_by_operator(numbers: Numbers) -> dict[str, str]:
     made = off_distribution.of_datasets(numbers.results("off_distribution"))
     corner = "ablation of random tokens"
     return {block.title: _table(corner, off_distribution.COLUMNS, block) for block in made}
+
+
+def _stopped(summary: Summary) -> dict[str, Any]:
+    """Return what the page says of a run that names the comparisons to be decided."""
+    results = summary.numbers.results("decisions")
+    made = decisions.of_cells(results)
+    return {
+        "run": summary.run,
+        "methods": summary.methods.values(),
+        "outcome": decisions.outcome(results),
+        "comparisons": {one.title: _table("comparison", decisions.COLUMNS, one) for one in made},
+        "meaning": notes.text("decisions"),
+    }
 
 
 def _table(corner: str, grid: Sequence[Column], block: Block) -> str:

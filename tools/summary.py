@@ -42,6 +42,7 @@ KEPT: dict[str, dict[str, Any]] = {
     # Of a run with other operators of ablation.
     "sensitivity": {"part": [HALF_SAMPLES, *OPERATORS.values()]},
     "off_distribution": {},
+    "decisions": {},  # of a run that names the comparisons to be decided
 }
 PROCEDURES = "Intervals: Hall's t; tests: step-down bootstrap-t of means"  # of what is kept now
 CELL = ["protocol", "model", "dataset", "metric", "method"]  # of values of single samples

@@ -7,9 +7,29 @@ import numpy as np
 from pisoft.statistics.decisions import BY_TEST, NOT_SIGNIFICANT, OPEN
 from pisoft.statistics.metrics import AUC_METRICS, METRICS, NO_CONTROL
 from pisoft.tables import grid, notes
-from pisoft.tables.layout import Entry, Table
+from pisoft.tables.layout import Block, Entry, Table
 from pisoft.views.registry import display
 from pisoft.views.view import Number, Results, View
+
+
+def _verdict(number: Number) -> Entry:
+    return Entry(number.text)
+
+
+def _count(number: Number) -> Entry:
+    return Entry(f"{number.n:.0f}")
+
+
+CORNER, DECIDED, TESTED = "Comparison", {"part": ""}, {"part": BY_TEST}
+COLUMNS = [
+    grid.Column("Verdict", DECIDED, _verdict),
+    grid.Column("Records", DECIDED, _count),
+    grid.Column("Of", TESTED, _count),
+    grid.Column("Difference", DECIDED, grid.with_interval),
+    grid.Column("p-value", DECIDED, grid.p_value),
+    grid.Column("Test of all", TESTED, _verdict),
+    grid.Column("p-value of the test", TESTED, grid.p_value),
+]
 
 
 @display(
@@ -21,16 +41,17 @@ from pisoft.views.view import Number, Results, View
 def table(view: View) -> Table:
     """Build the table of one protocol and model."""
     results = view.results_if_any("decisions")
-    decided = {"part": ""}
-    columns = [
-        grid.Column("Verdict", decided, _verdict),
-        grid.Column("Records", decided, _count),
-        grid.Column("Of", {"part": BY_TEST}, _count),
-        grid.Column("Difference", decided, grid.with_interval),
-        grid.Column("p-value", decided, grid.p_value),
-        grid.Column("Test of all", {"part": BY_TEST}, _verdict),
-        grid.Column("p-value of the test", {"part": BY_TEST}, grid.p_value),
-    ]
+    made = of_cells(results)
+    datasets = view.settings.datasets_on(view.cell["model"])
+    left_out = [label for name, label in datasets.items() if name not in results.datasets]
+    below = [NO_CONTROL]
+    if len(results.rows):
+        below = [outcome(results), notes.of_table("decisions"), _left_out(left_out)]
+    return grid.grid_table(view, results, COLUMNS, made, below, corner=CORNER)
+
+
+def of_cells(results: Results) -> tuple[Block, ...]:
+    """Return a block for each metric and dataset of one protocol and model: the comparisons."""
     titles = {
         f"{METRICS[metric].label}, {label}": {"metric": metric, "dataset": name}
         for metric in AUC_METRICS
@@ -41,24 +62,10 @@ def table(view: View) -> Table:
         f"{results.methods[pair.method]} − {results.methods[pair.other]}": pair._asdict()
         for pair in pairs
     }
-    made = grid.blocks(results, titles, lines, columns, sparse=True)
-    datasets = view.settings.datasets_on(view.cell["model"])
-    left_out = [label for name, label in datasets.items() if name not in results.datasets]
-    below = [NO_CONTROL]
-    if lines:
-        below = [_outcome(results), notes.of_table("decisions"), _left_out(left_out)]
-    return grid.grid_table(view, results, columns, made, below, corner="Comparison")
+    return grid.blocks(results, titles, lines, COLUMNS, sparse=True)
 
 
-def _verdict(number: Number) -> Entry:
-    return Entry(number.text)
-
-
-def _count(number: Number) -> Entry:
-    return Entry(f"{number.n:.0f}")
-
-
-def _outcome(results: Results) -> str:
+def outcome(results: Results) -> str:
     """Say how many comparisons were decided, the records saved, and the test's differences."""
     sequence, test = (
         results.select(part=part).rows.set_index(["dataset", "metric", "method", "other"])

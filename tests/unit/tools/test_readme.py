@@ -12,7 +12,7 @@ import pytest
 from comparable_runs import run_settings
 from documents import MARKERS, put_between_markers
 from helpers.result_rows import frame, statistics_row
-from keep_summary import BOARD, CATALOGUE, FIGURES, OPERATORS_RUN, PAGE_RUN, README_RUN
+from keep_summary import BOARD, CATALOGUE, FIGURES, OPERATORS_RUN, PAGE_RUN, README_RUN, STOP_RUN
 from make_readme import PAGE, main, parser
 from paper_findings import NOT_RUN, paper_findings
 from pisoft.config.captions import left_out
@@ -26,7 +26,7 @@ from real_numbers import CHANGES, LEADING, real_numbers_page, result_text
 from summary import KEPT, keep, kept, results_of
 
 ENTRY = BOARD / f"{README_RUN}.json"
-OF_OPERATORS = FIGURES / f"{OPERATORS_RUN}.json"
+OF_OPERATORS, STOPPED = (FIGURES / f"{run}.json" for run in (OPERATORS_RUN, STOP_RUN))
 BEGIN, END = (marker.format("readme") for marker in MARKERS)
 LARGEST_FIGURE = 300_000  # bytes
 LONGEST = 75  # lines of README: two screens
@@ -96,7 +96,7 @@ def test_the_leading_methods_and_random_scores_stand_in_the_table(
 
 def test_readme_and_page_are_what_the_kept_summary_gives(root: Path, tmp_path: Path) -> None:
     of_page = ENTRY.with_stem(PAGE_RUN)
-    for path in (ENTRY, of_page, OF_OPERATORS, FIGURES / CHANGES):
+    for path in (ENTRY, of_page, OF_OPERATORS, STOPPED, FIGURES / CHANGES):
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(root / path, tmp_path / path)
     (tmp_path / PAGE).parent.mkdir(parents=True)
@@ -169,6 +169,19 @@ def test_the_page_has_the_orders_by_other_operators_and_what_these_do_to_inputs(
     )["value"]
     assert float(shown["Keys hidden, π = 0.5"][0].split()[0]) == pytest.approx(hidden, abs=0.06)
     assert "Keys hidden" not in real_numbers_page(summary, "figure.svg")
+
+
+def test_the_page_says_after_how_many_records_comparisons_are_decided(root: Path) -> None:
+    summary, stopped = kept(root / BOARD / f"{PAGE_RUN}.json"), kept(root / STOPPED)
+    page = real_numbers_page(summary, "figure.svg", stopped=stopped)
+    section = page.split("is each comparison decided?")[1].split("\n## ")[0].replace("&nbsp;", " ")
+    first, *_ = stopped.numbers.rows["decisions"].query("part == ''").itertuples()
+    names = stopped.methods[first.method], stopped.methods[first.other]
+    shown = next(row for row in rows_of(section) if row[0] == " − ".join(names))
+    assert shown[1:3] == [first.text, str(first.n)]
+    decided = sum(stopped.numbers.rows["decisions"].query("part == ''")["text"] != "open")
+    assert f"{decided} of " in section
+    assert "is each comparison decided?" not in real_numbers_page(summary, "figure.svg")
 
 
 def unlike_the_paper(page: str) -> list[list[str]]:
