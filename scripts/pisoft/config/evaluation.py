@@ -211,8 +211,11 @@ class StopSettings(Strict):
     margin: float | None = Field(None, gt=0)
     """Means that differ by less, in units of the metric, are equal; null:
     `statistics.equivalence_margin`."""
+    clip_ns: float = Field(1, gt=0, le=1)
+    """Where differences of π-Soft-NS are cut off; 1: nowhere. With a smaller clip, fewer records
+    decide; choose it before looking."""
     clip_nc: float = Field(2, gt=0)
-    """Where differences of π-Soft-NC, which has no bound, are cut off; choose it before looking."""
+    """The same of π-Soft-NC, which has no bound."""
     pool: dict[Name, PositiveInt] = Field(default_factory=dict)
     """By dataset, the number of records that the run's are drawn from; a dataset without one has
     infinitely many."""

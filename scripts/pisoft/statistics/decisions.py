@@ -79,7 +79,7 @@ def decisions(
     family = len(pairs) if settings.against == "leader" else len(tested)
     got = decide(
         values[first].to_numpy() - values[second].to_numpy(),
-        settings.clip_nc if metric == "auc_pi_soft_nc" else 1.0,  # of π-Soft-NS, 1 is the most
+        settings.clip_nc if metric == "auc_pi_soft_nc" else settings.clip_ns,
         LEVEL,
         family,
         settings.margin or 0,

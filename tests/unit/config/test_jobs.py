@@ -111,6 +111,7 @@ REACHED = {  # by each key of a run file with another value: the jobs whose sett
     "statistics.equivalence_margin": (0.1, "uncertainty display figure decisions"),
     "stop.against": ("leader", "decisions"),
     "stop.margin": (0.1, "decisions"),
+    "stop.clip_ns": (0.5, "decisions"),
     "stop.clip_nc": (3, "decisions"),
     "stop.pool": ({"demo-sentiment": 99}, "decisions"),
     "sensitivity": (True, ""),

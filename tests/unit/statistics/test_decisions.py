@@ -18,7 +18,7 @@ from pisoft.store.schemas import SCHEMAS
 METRIC = "auc_pi_soft_ns"
 CELL = {"protocol": "dynamic", "model": "llama", "dataset": "sst2", "metric": METRIC}
 SETTINGS: dict[str, Any] = {
-    "against": "control", "margin": None, "clip_nc": 2, "pool": {}, "clustered": [],
+    "against": "control", "margin": None, "clip_ns": 1, "clip_nc": 2, "pool": {}, "clustered": [],
 }  # fmt: skip
 TESTED = [("good", "random", 0.2, 0.01), ("poor", "good", -0.2, 0.05), ("random", "poor", 1, 0)]
 
@@ -92,6 +92,16 @@ def test_a_margin_and_a_finite_population_decide_more(
     }
     assert (after.loc[pair, "text"] == "equal") == ("margin" in changed)
     assert (width["after"] < width["before"]) == smaller
+
+
+def test_a_smaller_clip_decides_after_fewer_records_by_its_metric_alone(tmp_path: Path) -> None:
+    wide, narrow, of_nc = (
+        decided(tmp_path, **one).loc["", "good", "random"]
+        for one in ({}, {"clip_ns": 0.5}, {"clip_nc": 0.5})
+    )
+    assert narrow["text"] == "higher"
+    assert narrow["n"] < wide["n"] == of_nc["n"]
+    assert narrow["value"] <= 0.5
 
 
 def test_records_that_are_not_independent_decide_nothing(tmp_path: Path) -> None:

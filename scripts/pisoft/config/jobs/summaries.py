@@ -135,6 +135,7 @@ class DecisionsJob(JobSettings, of="run_file.stop"):
 
     against: Literal["control", "leader", "all_pairs"]
     margin: Annotated[float | None, At(_margin)]
+    clip_ns: float
     clip_nc: float
     pool: dict[str, int]
     # Datasets whose records are not independent.
