@@ -97,7 +97,7 @@ def write_rows(
         path: the file; missing folders are made.
         kind: a key of :data:`pisoft.store.schemas.SCHEMAS`.
         rows: mappings with exactly the schema's columns.
-        provenance: what made the file; see :func:`provenance`.
+        provenance: of the file; see :func:`provenance`.
 
     Raises:
         BenchmarkError: a column is missing, unknown, of the wrong type, or null where it may not
@@ -243,7 +243,7 @@ def read_rows(path: Path, kind: str) -> list[dict[str, Any]]:
 
 
 def provenance(settings: Mapping[str, Any], **facts: Any) -> dict[str, Any]:
-    """Return what made a result: settings, package versions, git commit, facts such as `device`."""
+    """Return a result's provenance: settings, versions, git commit, facts such as `device`."""
     return {
         "settings": dict(settings),
         "packages": _versions(),

@@ -329,11 +329,7 @@ FILES: dict[str, File] = {
             *_CELL,
             _SAMPLE,
             _METRIC,
-            _optional(
-                "values",
-                pa.list_(_REAL),
-                "one by π; null: not measured, or it failed",
-            ),
+            _optional("values", pa.list_(_REAL), "one by π; null: not measured, or it failed"),
         ),
     ),
     "ranking_samples": File(

@@ -20,7 +20,7 @@ def _count(number: Number) -> Entry:
     return Entry(f"{number.n:.0f}")
 
 
-CORNER, DECIDED, TESTED = "Comparison", {"part": ""}, {"part": BY_TEST}
+DECIDED, TESTED = {"part": ""}, {"part": BY_TEST}
 COLUMNS = [
     grid.Column("Verdict", DECIDED, _verdict),
     grid.Column("Records", DECIDED, _count),
@@ -47,7 +47,7 @@ def table(view: View) -> Table:
     below = [NO_CONTROL]
     if len(results.rows):
         below = [outcome(results), notes.of_table("decisions"), _left_out(left_out)]
-    return grid.grid_table(view, results, COLUMNS, made, below, corner=CORNER)
+    return grid.grid_table(view, results, COLUMNS, made, below, corner="Comparison")
 
 
 def of_cells(results: Results) -> tuple[Block, ...]:

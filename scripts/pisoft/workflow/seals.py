@@ -1,4 +1,4 @@
-"""Seals: beside every result lies a hash of what made it, and of its content.
+"""Seals: beside every result lies a hash of its provenance and of its content.
 
 Snakemake keeps records by path in `.snakemake`, takes a file without a record for up to date, and
 never compares an output with what its job wrote. A seal, `.NAME.seal` beside `NAME`, holds
