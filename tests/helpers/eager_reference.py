@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import torch
@@ -319,10 +321,7 @@ def attention_shares(network: PreTrainedModel, ids: list[int]) -> list[torch.Ten
     What is missing to one is the residual's. What is added to it in a channel, over what the
     projection gives there, is the factor of every part of that channel.
     """
-    count = network.config.get_text_config().num_hidden_layers
-    modules = (*network.get_decoder().modules(), *network.modules())  # which may be the head alone
-    lists = (part for part in modules if isinstance(part, ModuleList))
-    layers = next(layers for layers in lists if len(layers) == count)
+    layers = _layers(network)
     given: dict[torch.nn.Module, torch.Tensor] = {}
     given_back: dict[torch.nn.Module, torch.Tensor | None] = {}
 
@@ -331,10 +330,13 @@ def attention_shares(network: PreTrainedModel, ids: list[int]) -> list[torch.Ten
         given_back[module] = output.detach().flatten(0, -2) if isinstance(output, Tensor) else None
 
     projections = [_first_of(layer, PROJECTIONS) for layer in layers]
-    readers = [_first_of(layer, READERS[_norms_behind(layer)]) for layer in layers]
+    readers = [
+        None if _is_parallel(layer) else _first_of(layer, READERS[_norms_behind(layer)])
+        for layer in layers
+    ]
     handles = [
         module.register_forward_hook(note, with_kwargs=True)
-        for module in (*layers, *projections, *readers)
+        for module in filter(None, (*layers, *projections, *readers))
     ]
     seen = observed(network, ids)
     for handle in handles:
@@ -344,7 +346,7 @@ def attention_shares(network: PreTrainedModel, ids: list[int]) -> list[torch.Ten
         zip(layers, projections, readers, strict=True)
     ):
         maps, values, residual = seen.maps[number], seen.values[number], given[layer]
-        after = given[reader]
+        after = given[reader] if reader else residual + given_back[project]  # type: ignore[operator]
         factors = (after - residual) / given_back[project]
         inputs = torch.eye(seen.outputs[number][0].flatten(1).shape[1], dtype=after.dtype)
         weights = (project(inputs) - project(torch.zeros_like(inputs))).detach()  # (H·D, d)
@@ -362,11 +364,28 @@ def attention_shares(network: PreTrainedModel, ids: list[int]) -> list[torch.Ten
     return shares
 
 
+def _layers(network: PreTrainedModel) -> ModuleList:
+    count = network.config.get_text_config().num_hidden_layers
+    modules = (*network.get_decoder().modules(), *network.modules())  # which may be the head alone
+    lists = (part for part in modules if isinstance(part, ModuleList))
+    return next(layers for layers in lists if len(layers) == count)
+
+
 # Of a layer: what its attention ends with, and what reads the residual behind it, by whether norms
 # are behind attention and feed-forward block, with none before them.
-PROJECTIONS = ("self_attn.o_proj", "attn.c_proj", "self_attn.out_proj", "attn.Wo")
+PROJECTIONS = (
+    *("self_attn.o_proj", "attn.c_proj", "self_attn.out_proj", "attn.Wo"),
+    *("self_attn.dense", "attention.dense"),
+)
 BEFORE = ("pre_feedforward_layernorm", "post_attention_layernorm", "ln_2", "mlp_norm")
 READERS = {False: (*BEFORE, "final_layer_norm"), True: ("mlp", "self_attn_layer_norm")}
+
+
+def _is_parallel(layer: Any) -> bool:
+    """Tell whether a layer's attention and feed-forward block read the same stream."""
+    return type(layer).__name__.startswith(("Phi", "Cohere", "GPTNeoX")) and not hasattr(
+        layer, "resid_attn_dropout"
+    )  # of Phi 3
 
 
 def _norms_behind(layer: Any) -> bool:
@@ -399,61 +418,125 @@ def flashtrace(network: PreTrainedModel, ids: list[int], target: int) -> torch.T
 def depass(network: PreTrainedModel, ids: list[int], target: int) -> torch.Tensor:
     """Return every token's part of the target's logit, (T,), each component followed by itself.
 
-    Layers are gated, and norms RMSNorms: the clean forward gives away what a channel is multiplied
-    by. The first component is that of the biases.
+    Each layer runs twice for every component, as it is but for three things: attention maps and
+    routers' answers are the clean ones, and norms multiply by what they multiply by in the clean
+    forward. In the first run neurons are silent, and what enters them is noted; in the second, the
+    clean neurons are multiplied by the component's shares. Components: nothing, of which only what
+    a layer adds to everything is of interest; biases; and tokens.
     """
-    decoder: Any = network.get_decoder()
-    given: dict[torch.nn.Module, torch.Tensor] = {}
-    factors: dict[torch.nn.Module, torch.Tensor] = {}
+    layers = _layers(network)
+    calls: dict[torch.nn.Module, list[tuple[Any, Any, Any]]] = {}
 
-    def note(module: torch.nn.Module, inputs: Any, output: Any) -> None:
-        given[module] = inputs[0][0].detach()
-        factors[module] = (output[0] / inputs[0][0]).detach() if "Norm" in str(module) else output
+    def note(module: torch.nn.Module, given: Any, named: Any, output: Any) -> None:
+        calls.setdefault(module, []).append((given, named, output))
 
-    norms = [part for part in decoder.modules() if type(part).__name__.endswith("RMSNorm")]
-    last_linears = [layer.mlp.down_proj for layer in decoder.layers]
-    handles = [part.register_forward_hook(note) for part in (*norms, *last_linears)]
-    maps = observed(network, ids).maps
-    for handle in handles:
-        handle.remove()
+    with _hooked(network.modules(), note, with_kwargs=True):
+        maps = observed(network, ids).maps
+    norms = {
+        part: _linear_norm(part, *calls[part][0][::2])
+        for part in calls
+        if "Norm" in type(part).__name__ and len(calls[part]) == 1
+    }
+    routers = {
+        part: lambda *_, output=calls[part][0][2]: output
+        for part in calls
+        if type(part).__name__.endswith("Router")
+    }
+    neurons = [part for part in calls if "activation" in type(part).__module__]
 
-    def through(linear: Any, parts: list[torch.Tensor]) -> list[torch.Tensor]:
-        of_biases, *of_tokens = [part @ linear.weight.T for part in parts]
-        return [of_biases if linear.bias is None else of_biases + linear.bias, *of_tokens]
+    def run(layer: Any, hidden: torch.Tensor, neuron: Callable[..., torch.Tensor]) -> torch.Tensor:
+        """Run a layer on a component (T, d)."""
+        given, named, _ = calls[layer][0]
+        named = {name: value for name, value in named.items() if name != "seen"} | {"held": maps}
+        if given:
+            given = (hidden[None], *given[1:])
+        else:
+            named["hidden_states"] = hidden[None]
+        with ExitStack() as stack:
+            for part, answer in {**norms, **routers}.items():
+                stack.enter_context(_hooked([part], answer))
+            stack.enter_context(_hooked(neurons, neuron))
+            output = layer(*given, **named)
+        return (output[0] if isinstance(output, tuple) else output)[0]
 
-    first = given[decoder.layers[0].input_layernorm]
+    first = (calls[layers[0]][0][0] or [calls[layers[0]][0][1]["hidden_states"]])[0][0].detach()
+    nothing = torch.zeros_like(first)
     units = torch.eye(len(ids), dtype=first.dtype)
-    components = [torch.zeros_like(first), *(unit[:, None] * first for unit in units)]
-    biased = any(name.endswith("bias") for name, _ in decoder.named_parameters())
-    reached = [{1 + token} | ({0} if biased else set()) for token in range(len(ids))]
-    for index, layer in enumerate(decoder.layers):
-        attention, mlp = layer.self_attn, layer.mlp
-        group = len(maps[index]) // (attention.v_proj.out_features // attention.head_dim)
-        normed = [part * factors[layer.input_layernorm] for part in components]
-        mixed = [
-            torch.cat([
-                head @ value[:, place // group] for place, head in enumerate(maps[index])
-            ], dim=-1)
-            for value in (
-                part.unflatten(-1, (-1, attention.head_dim))
-                for part in through(attention.v_proj, normed)
-            )
-        ]  # fmt: skip
-        pairs = zip(components, through(attention.o_proj, mixed), strict=True)
-        components = [part + written for part, written in pairs]
-        seen = maps[index].sum(dim=0) > 0
-        reached = [set().union(*(reached[key] for key in row.nonzero())) for row in seen]
-        normed = [part * factors[layer.post_attention_layernorm] for part in components]
-        gates = torch.stack(through(mlp.gate_proj, normed))  # (1 + T, T, neurons)
-        shares = torch.zeros_like(gates)
-        for token, some in enumerate(map(sorted, reached)):
-            shares[some, token] = gates[some, token].softmax(dim=0)
-        written_parts = through(mlp.down_proj, list(shares * given[mlp.down_proj]))
-        components = [
-            part + written for part, written in zip(components, written_parts, strict=True)
+    components = [nothing, nothing, *(unit[:, None] * first for unit in units)]
+    for layer in layers:
+        entering: list[list[torch.Tensor]] = [[] for _ in components]
+        silent = [
+            run(layer, part, lambda _, given, out, z=z: (z.append(given[0]), 0 * out)[1])
+            for part, z in zip(components, entering, strict=True)
         ]
-    row = factors[decoder.norm][-1] * network.get_output_embeddings().weight[target]
-    return torch.stack([part[-1] @ row for part in components[1:]]).detach()
+        shares = [_shares_of(torch.stack(one)) for one in zip(*entering, strict=True)]
+        clean = sum(components)
+        speaking = [
+            run(layer, clean, partial(_scaled, iter([share[c] for share in shares])))
+            for c in range(len(components))
+        ]
+        components = [
+            one - (silent[0] if c != 1 else 0) + neuron - speaking[0]
+            for c, (one, neuron) in enumerate(zip(silent, speaking, strict=True))
+        ]
+    ran, of_model = list(calls), set(network.base_model.modules())
+    behind = [
+        part
+        for part in ran[ran.index(layers[-1]) + 1 :]
+        if part in of_model and next(part.children(), None) is None
+    ]
+    for part in behind:
+        run_part = partial(norms[part], part) if part in norms else lambda x, _, m=part: m(*x)
+        components = [run_part((component[None],), None)[0] for component in components]
+    hidden: list[torch.Tensor] = []
+    with torch.enable_grad(), _hooked(behind[-1:], partial(_leaf, hidden)):
+        row = logits(network, embedded(network, torch.tensor([ids])))[target]
+    (row,) = torch.autograd.grad(row, hidden)
+    return torch.stack([(part - components[0])[-1] @ row[0, -1] for part in components[2:]])
+
+
+def _scaled(factors: Iterator[torch.Tensor], _: object, __: object, output: Tensor) -> Tensor:
+    return output * next(factors)
+
+
+def _leaf(seen: list[torch.Tensor], _: object, __: object, output: torch.Tensor) -> torch.Tensor:
+    """Note an output as where gradients end."""
+    seen.append(output.detach().requires_grad_(True))
+    return seen[0]
+
+
+def _linear_norm(part: Any, given: tuple[Tensor], output: Tensor) -> Callable[..., Tensor]:
+    """Return a hook that lets a norm multiply by what it multiplies by now."""
+    centred = "LayerNorm" in type(part).__name__
+    bias = 0 if getattr(part, "bias", None) is None else part.bias
+
+    def around_mean(x: torch.Tensor) -> torch.Tensor:
+        return x - x.mean(dim=-1, keepdim=True) if centred else x
+
+    factors = ((output - bias) / around_mean(given[0])).detach()
+    return lambda _, inputs, __: around_mean(inputs[0]) * factors + bias
+
+
+def _shares_of(entering: torch.Tensor) -> torch.Tensor:
+    """Return shares (2 + T, …) of what enters neurons, the first of them nothing's.
+
+    Components that are zero have none: those of tokens that cannot have come there.
+    """
+    parts = torch.cat([entering[1:2], entering[2:] - entering[:1]])
+    parts[(parts.abs() < 1e-13).all(dim=-1)] = -torch.inf
+    return torch.cat([0 * entering[:1], parts.softmax(dim=0).nan_to_num(0)])
+
+
+@contextmanager
+def _hooked(
+    modules: Iterable[torch.nn.Module], hook: Callable[..., Any], **options: Any
+) -> Iterator[None]:
+    handles = [module.register_forward_hook(hook, **options) for module in modules]
+    try:
+        yield
+    finally:
+        for handle in handles:
+            handle.remove()
 
 
 BY_HAND = {

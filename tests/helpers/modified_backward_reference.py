@@ -100,7 +100,8 @@ class Operations(TorchFunctionMode):
             return output.detach()
         if name in ("silu", "gelu", "relu"):
             if self.straight:
-                output = args[0] * (output / args[0]).detach()
+                z = args[0]  # zero in what a router gives nothing to
+                output = z * (output / z.where(z != 0, 1)).detach()
             self.activated.append(output)
         return output
 

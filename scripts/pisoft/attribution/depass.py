@@ -40,10 +40,11 @@ class DePass(AttributionMethod):
     def forwards(self, prompt_tokens: float, steps: float) -> float:
         """Two forwards, and the components through a part of the weights.
 
-        A position holds those of the biases and of half the tokens on average. They pass through
-        projections of values, output, gate and down, some 0.63 of a layer's weights.
+        A position holds those of half the tokens on average, that of the biases, and a row of
+        zeros. They pass through projections of values, output, gate and down, some 0.63 of a
+        layer's weights.
         """
-        return 1.8 + 0.63 * (1 + prompt_tokens / 2)
+        return 2 + 0.63 * (2 + prompt_tokens / 2)
 
     def float32_forwards(self, prompt_tokens: float, steps: float) -> float:
         """All but the first forward."""

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     import torch
 
-    from pisoft.models.layers import LayerCall, LayerForm
+    from pisoft.models.layers import LayerCall
     from pisoft.models.model import Batch, LanguageModel
 
 
@@ -48,12 +48,10 @@ class ValueZeroing(AttributionMethod):
 
     Zeroing the value of token i in one layer changes its attention output at the predicting
     position by −Σ_h p_hi·v_hi, and nothing else there depends on that value. So all tokens
-    together cost one pass through output projection, residual, norm and feed-forward block: two
-    forward-equivalents, where the definition takes one forward per token. Layers that are not built
-    like Llama's run their own forward twice, each position standing for one token:
-    three forward-equivalents. All that is in float32 at least: in a long prompt, one token changes
-    the output by little more than a 16-bit type can tell. Inseq takes 1 − cos in float32, which is
-    off by some 1e-7, so that a distance beside the threshold may count here and not there.
+    together cost one pass through what comes behind attention: two forward-equivalents, where the
+    definition takes one forward per token. It is in float32 at least: in a long prompt, one token
+    changes the output by little more than a 16-bit type can tell. Inseq takes 1 − cos in float32,
+    which is off by some 1e-7, so that a distance beside the threshold may count here and not there.
     """
 
     label = "Value Zeroing"
@@ -71,14 +69,15 @@ class ValueZeroing(AttributionMethod):
         """
         super().check(model)
         self.last_layers(model, self.options.layers)
-        self._layers_of(model)
+        self._behind(model)
 
-    def _layers_of(self, model: LanguageModel) -> tuple[LayerForm, Sequence[torch.nn.Module]]:
-        """Return how a layer's outputs are found, and what the last one's pass."""
-        from pisoft.models.layers import layer_form, modules_behind
+    def _behind(self, model: LanguageModel) -> Sequence[torch.nn.Module]:
+        """Return what the last layer's output passes, having tried that layers can be followed."""
+        from pisoft.models.layers import modules_behind, require_rows
 
-        def followed(model: LanguageModel) -> tuple[LayerForm, Sequence[torch.nn.Module]]:
-            return layer_form(model), modules_behind(model) if self.options.final_norm else []
+        def followed(model: LanguageModel) -> Sequence[torch.nn.Module]:
+            require_rows(model)
+            return modules_behind(model) if self.options.final_norm else []
 
         return self.prepared(model, followed)
 
@@ -98,7 +97,7 @@ class ValueZeroing(AttributionMethod):
         from pisoft.models.precision import computing_in_float32
 
         chosen = self.last_layers(model, self.options.layers)
-        form, final = self._layers_of(model)
+        final = self._behind(model)
         steps = batch.positions.shape[1]
         totals = [torch.zeros(batch.input_ids.shape, device=batch.device) for _ in range(steps)]
 
@@ -106,13 +105,12 @@ class ValueZeroing(AttributionMethod):
             if call.inputs.layer not in chosen:
                 return
             behind = final if call.inputs.layer == model.layers - 1 else []
-            with computing_in_float32(*form.parts(call.layer), *behind):
+            with computing_in_float32(call.layer, *behind):
                 for step, removed in enumerate(call.contributions()):
-                    outputs = form.outputs(call, step, removed)
+                    outputs = call.without_tokens(step, removed)
                     for module in behind:
                         outputs = module(outputs)
-                    tokens = removed.shape[1]
-                    distances = _cosine_distance(outputs[:, :tokens], outputs[:, tokens:])
+                    distances = _cosine_distance(outputs[:, :-1], outputs[:, -1:])
                     totals[step] = totals[step] + self._layer_scores(distances) / len(chosen)
 
         visit_layers(model, model.embed(batch.input_ids), batch.positions, add_layer)

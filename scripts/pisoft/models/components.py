@@ -1,62 +1,66 @@
 """Hidden states as sums of one component per token and one of all biases.
 
-Attention maps, the scales of norms and the activations of neurons are those of the clean forward,
-so every layer maps components to components that sum to its output (DePass, arXiv 2510.18462).
-Shapes: T tokens, C = 1 + T components, that of the biases first; S chosen positions, G key-value
-heads, D head width, d hidden width.
+Attention maps, the statistics of norms, the choice of experts and the activations of neurons are
+those of the clean forward, so every layer maps components to components that sum to its output
+(DePass, arXiv 2510.18462). Layers run their own forward, with components as rows at a position; a
+row of zeros besides tells what is added to every row alike.
+Shapes: T tokens, C = 1 + T components, that of the biases first; R = 1 + C rows, that of zeros
+first; S chosen positions, H heads, G key-value heads, D head width, d hidden width.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
 from typing import Any
 
 import torch
+from torch.nn import Module
+from torch.nn.functional import pad
 
 from pisoft.errors import BenchmarkError
-from pisoft.models.layers import (
-    LayerCall,
-    missing_modules,
-    modules_behind,
-    require_closed_form,
-    visit_layers,
-)
+from pisoft.models.attention import AttentionInputs, AttentionProbe
+from pisoft.models.flow import attention_writes
+from pisoft.models.layers import LayerCall, modules_behind, visit_layers
 from pisoft.models.model import LanguageModel
 from pisoft.models.precision import at_least_float32, close, computing_in_float32, whole_in_float32
-from pisoft.models.recognition import recognised_parts
+from pisoft.models.recognition import ModuleCall, RecognisedParts, recognised_parts
 from pisoft.models.trial import LENGTH, problem_of, trial_ids
 
-PARTS = (
-    *("input_layernorm", "self_attn.v_proj", "self_attn.o_proj", "post_attention_layernorm"),
-    *("mlp.gate_proj", "mlp.up_proj", "mlp.act_fn", "mlp.down_proj"),
-)
+TOLERANCE = 1e-3  # of sums of components
+
+Answers = dict[Module, Callable[..., Any]]  # what parts give without being run
+
+
+class _Reached(Exception):
+    """Ends a layer's forward where all that is asked for is there."""
 
 
 class ComponentForward:
     """A forward pass that carries every token's component of the hidden states along.
 
     Raises:
-        BenchmarkError: its layers are not built like Llama's, one lacks a module, or components of
-            a dozen tokens do not sum to the hidden states; the message says what.
+        BenchmarkError: a part of a layer is not recognised, or components of a dozen tokens do not
+            sum to what they are components of; the message says what.
     """
 
     def __init__(self, model: LanguageModel) -> None:
-        require_closed_form(model)
         self._model = model
         self._biased = any(name.endswith("bias") for name, _ in model.decoder.named_parameters())
-        if problem := missing_modules(model, PARTS) or problem_of(self._try_on_tokens):
+        self._trying = True
+        if problem := problem_of(self._try_on_tokens):
             raise BenchmarkError(f"its hidden states cannot be decomposed: {problem}")
+        self._trying = False
 
     def _try_on_tokens(self) -> str:
-        """Recognise the norms; return in words whether components miss the hidden states."""
-        self._norms = recognised_parts(self._model).norms
-        self._final_norm, *further = modules_behind(self._model)
-        if further or self._final_norm not in self._norms:
-            return "its last decoder layer is followed by something else than a norm"
+        """Recognise the parts of layers; return in words what is no sum of its components."""
+        self._writes = attention_writes(self._model)
+        self._parts = recognised_parts(self._model)
+        self._behind = modules_behind(self._model)
         with whole_in_float32(self._model.network, self._model.blocks):
             components, hidden = self.components(trial_ids(self._model), range(LENGTH), LENGTH)
-        if close(hidden, components.sum(dim=1), tolerance=1e-3):
-            return ""
-        return "components do not sum to them"
+        return "" if close(hidden, components.sum(dim=1), TOLERANCE) else "they do not sum to them"
 
     @torch.no_grad()
     def components(
@@ -75,95 +79,279 @@ class ComponentForward:
         every = torch.arange(length, device=model.device)
         size = max(1, token_budget // (1 + length))
         blocks = [slice(start, min(start + size, length)) for start in range(0, length, size)]
+        rows: torch.Tensor | None = None  # (T, R, d)
         reached = torch.eye(length, dtype=torch.bool, device=model.device)
-        states: torch.Tensor | None = None  # (T, C, d)
 
         def add_layer(call: LayerCall) -> None:
-            nonlocal states, reached
-            if states is None:
-                states = torch.diag_embed(call.residual[0].T).permute(1, 2, 0)  # (T, T, d)
-                states = torch.nn.functional.pad(states, (0, 0, 1, 0))
-            visible = call.inputs.visible().reshape(length, length)
+            nonlocal rows, reached
+            if rows is None:
+                rows = torch.diag_embed(call.residual[0].T).permute(1, 2, 0)  # (T, T, d)
+                rows = pad(rows, (0, 0, 2, 0))
+            before, visible = reached, call.inputs.visible().reshape(length, length)
             reached = visible.float() @ reached.float() > 0
-            with computing_in_float32(call.layer):
-                self._add_layer(call, states, reached, blocks)
-
-        final = visit_layers(model, model.embed(input_ids), every[None], add_layer)
-        assert states is not None
-        states, hidden = states[positions], final[0, positions]
-        with computing_in_float32(self._final_norm):
-            inputs, output = states.sum(dim=1), at_least_float32(hidden)
-            return self._normed(self._final_norm, states, inputs, output), hidden
-
-    def _add_layer(
-        self, call: LayerCall, states: torch.Tensor, reached: torch.Tensor, blocks: list[slice]
-    ) -> None:
-        """Turn components (T, C, d) of a layer's input into those of its output, in place.
-
-        Components of later tokens are zero at a position, and left out. `reached` (T, T) says which
-        tokens have reached which position through the layers so far.
-        """
-        layer: Any = call.layer
-        attention, mlp, residual = layer.self_attn, layer.mlp, call.residual[0]
-        normed = layer.input_layernorm(residual)
-        after = residual + attention.o_proj(call.attended[0])
-        normed_after = layer.post_attention_layernorm(after)
-        neurons = mlp.act_fn(mlp.gate_proj(normed_after)) * mlp.up_proj(normed_after)
-        groups, width = call.inputs.value.shape[1], call.inputs.value.shape[3]
-        maps = at_least_float32(call.inputs.probabilities()[0]).unflatten(0, (groups, -1))
-
-        values = states.new_zeros(*states.shape[:2], groups * width)
-        for block in blocks:
-            end = block.stop
-            parts = states[block, : 1 + end]
-            parts = self._normed(layer.input_layernorm, parts, residual[block], normed[block])
-            values[block, : 1 + end] = _of_linear(attention.v_proj, parts)
-        for block in blocks:
-            end = block.stop
-            seen = values[:end, : 1 + end].unflatten(-1, (groups, width))
-            mixed = torch.einsum("ghtk,kcgd->tcghd", maps[:, :, block, :end], seen).flatten(2)
-            parts = states[block, : 1 + end] + _of_linear(attention.o_proj, mixed)
-            of_neurons = self._shares(
-                layer, parts, after[block], normed_after[block], reached[block]
+            write = self._writes[call.inputs.layer]
+            read = before if write.beside else reached
+            not_read, not_there = (
+                ~pad(pad(one, (1, 0), value=self._biased), (1, 0), value=True)
+                for one in (read, reached)
             )
-            written = _of_linear(mlp.down_proj, of_neurons * neurons[block, None])
-            states[block, : 1 + end] = parts + written
+            with computing_in_float32(call.layer):
+                layer = _DecomposedLayer(call, write.project, self._parts, model.unread)
+                layer.pass_on(rows, blocks, not_read, not_there, self._trying)
+
+        with _one_expert_at_a_time(model.network):
+            final = visit_layers(model, model.embed(input_ids), every[None], add_layer)
+        assert rows is not None
+        return self._pass_behind(rows[positions])[:, 1:], final[0, positions]
+
+    def _pass_behind(self, rows: torch.Tensor) -> torch.Tensor:
+        """Return rows (S, R, d) behind the last layer's norm, or what else follows it."""
+        inputs = rows.sum(dim=1, keepdim=True)
+        with computing_in_float32(*self._behind):
+            for part in self._behind:
+                output = part(inputs)
+                if form := self._parts.norms.get(part):
+                    rows = form.linear(part, inputs, output, rows)
+                else:
+                    rows = part(rows)
+                inputs = output
+        return _without_constant(rows)
+
+
+class _DecomposedLayer:
+    """A decoder layer that maps components of its input to those of its output.
+
+    With norms at the statistic of the clean forward, all that leads to the neurons is affine, and
+    so is all that follows them.
+    """
+
+    def __init__(
+        self, call: LayerCall, project: Module, parts: RecognisedParts, unread: Iterable[Module]
+    ) -> None:
+        self._call, self._project, self._parts = call, project, parts
+        self._clean: dict[Module, ModuleCall] = {}  # each position a sample
+        ran, inside = self._run_clean(), {*call.layer.modules()}
+        self._unread = inside & {*unread}  # projections of queries and keys
+        self._attention = next(one for one in call.layer.children() if project in one.modules())
+        neurons = [part for part in ran if part in parts.activations]
+        entering = _storages(self._clean[part].given[0] for part in neurons)
+        # Linear parts that lead to neurons, and what else reads their input: routers, and the
+        # branch that an activated gate is multiplied by.
+        self._gates = {part for part in ran if _storages([self._clean[part].output]) & entering}
+        read = _storages(self._clean[part].given[0] for part in self._gates)
+        beside = {part for part in ran if _storages(self._clean[part].given[:1]) & read}
+        self._aside = (beside | inside & {*parts.routers}) - self._gates
+        # Experts have their gates inside: what they are given has to be clean instead.
+        blocks = inside & {*parts.gated}
+        self._experts = [one for one in blocks if not {*one.modules()} & self._gates]
+        # Calls of activations, all of which are seen before a layer is through.
+        self._calls = None if self._experts else len(neurons)
+
+    def _run_clean(self) -> list[Module]:
+        """Note what all parts give; return those behind attention that have no parts, but norms."""
+        call, ran = self._call, list[Module]()
+
+        def note(part: Module, given: Any, named: dict[str, Any], output: Any) -> None:
+            self._clean[part] = ModuleCall(given, named, output)
+            if part not in self._parts.norms and next(part.children(), None) is None:
+                ran.append(part)
+
+        def probe(*_: object) -> torch.Tensor:
+            ran.clear()
+            return attended
+
+        attended = call.attended[0].unflatten(-1, (call.inputs.query.shape[1], -1))[:, None]
+        with _hooks(call.layer.modules(), Module.register_forward_hook, note, with_kwargs=True):
+            call.rows(call.positions[0], call.residual[0, :, None], probe, {})
+        return ran
+
+    def pass_on(
+        self,
+        rows: torch.Tensor,
+        blocks: Sequence[slice],
+        not_read: torch.Tensor,
+        not_there: torch.Tensor,
+        trying: bool,
+    ) -> None:
+        """Turn rows (T, R, d) of the layer's input into those of its output, in place.
+
+        Args:
+            rows: of which those of later tokens are zero and left out.
+            blocks: positions that are turned at a time.
+            not_read: rows that cannot have reached what neurons read, (T, R).
+            not_there: rows that cannot have reached the layer's output, (T, R).
+            trying: whether to see that components of what enters neurons sum to it.
+        """
+        inputs = self._call.inputs
+        groups, width = inputs.value.shape[1], inputs.value.shape[3]
+        maps = at_least_float32(inputs.probabilities()[0]).unflatten(0, (groups, -1))
+        values = rows.new_zeros(*rows.shape[:2], groups * width)
+        for block in blocks:
+            some = slice(2 + block.stop)
+            values[block, some] = _without_constant(self._values(block, rows[block, some]))
+        for block in blocks:
+            some = slice(2 + block.stop)
+            seen = values[: block.stop, some].unflatten(-1, (groups, width))
+            kept = maps[:, :, block, : block.stop]
+            attended = torch.einsum("ghtk,krgd->trghd", kept, seen).flatten(2)
+            # What is computed of a number that is none tells whom to leave out: experts get their
+            # rows in an order of their own.
+            marked = rows[block, some].masked_fill(not_read[block, some, None], torch.nan)
+            projected = self._project(attended)
+            shares = self._shares(block, marked, projected)
+            turned = self._outputs(block, rows[block, some], projected, shares, trying)
+            turned = _without_constant(turned).masked_fill(not_there[block, some, None], 0)
+            rows[block, some] = turned
+
+    def _values(self, block: slice, rows: torch.Tensor) -> torch.Tensor:
+        """Return value vectors (S, R, G·D) of rows (S, R, d) of the layer's input."""
+        values: list[torch.Tensor] = []
+
+        def probe(inputs: AttentionInputs, _: object) -> torch.Tensor:
+            values.append(inputs.value)
+            raise _Reached
+
+        with suppress(_Reached):
+            self._run(block, rows, self._answers(self._unread, block, rows.shape[1]), probe)
+        return values[0].transpose(1, 2).flatten(2)
 
     def _shares(
-        self,
-        layer: Any,
-        parts: torch.Tensor,
-        after: torch.Tensor,
-        normed: torch.Tensor,
-        reached: torch.Tensor,
-    ) -> torch.Tensor:
-        """Return the share of every neuron that each component has, which sum to one over these.
+        self, block: slice, rows: torch.Tensor, projected: torch.Tensor
+    ) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+        """Return rows' shares of neurons, and what enters these of them, by call.
 
-        It is the softmax over components of what they add to the gate before its activation. Tokens
-        that have not reached the position have no share, nor have biases if the model has none:
-        such components are zero, but e⁰ is not.
+        The shares are the softmax over components of what they add to what enters the activation.
         """
-        normed_parts = self._normed(layer.post_attention_layernorm, parts, after, normed)
-        gates = _of_linear(layer.mlp.gate_proj, normed_parts)
-        partakes = torch.nn.functional.pad(reached, (1, 0), value=self._biased)
-        partakes = partakes[:, : parts.shape[1], None]
-        return gates.masked_fill(~partakes, -torch.inf).softmax(dim=1)
+        shares: list[tuple[torch.Tensor, torch.Tensor]] = []
 
-    def _normed(
-        self, norm: torch.nn.Module, parts: torch.Tensor, inputs: torch.Tensor, output: torch.Tensor
+        def divide(entering: torch.Tensor) -> torch.Tensor:
+            adding = _without_constant(self._by_position(entering, rows.shape[1]))
+            present = adding.masked_fill(adding.isnan(), -torch.inf)
+            present[:, 0] = -torch.inf
+            shares.append((present.softmax(dim=1), adding))
+            if len(shares) == self._calls:
+                raise _Reached
+            return entering
+
+        answers = self._answers(self._aside, block, rows.shape[1])
+        answers |= dict.fromkeys(self._parts.activations, divide)
+        with suppress(_Reached):
+            self._behind_attention(block, rows, projected, answers)
+        return iter(shares)
+
+    def _outputs(
+        self,
+        block: slice,
+        rows: torch.Tensor,
+        projected: torch.Tensor,
+        shares: Iterator[tuple[torch.Tensor, torch.Tensor]],
+        trying: bool,
     ) -> torch.Tensor:
-        """Return components (S, C, d) behind a norm, given its inputs and output (S, d)."""
-        bias = getattr(norm, "bias", None)
-        if bias is None:
-            return self._norms[norm].of_parts(norm, parts, inputs[:, None], output[:, None])
-        parts = self._norms[norm].of_parts(norm, parts, inputs[:, None], output[:, None] - bias)
-        parts[:, 0] += bias
-        return parts
+        """Return the layer's output (S, R, d) of rows that have shares of the clean neurons."""
+        count = rows.shape[1]
+
+        def weigh(activation: Any, entering: torch.Tensor) -> torch.Tensor:
+            share, adding = next(shares)
+            clean = self._by_position(entering, count)[:, :1]  # as all rows are
+            if trying and not close(clean[:, 0], adding.nansum(dim=1), TOLERANCE):
+                raise BenchmarkError("what enters neurons is not the sum of its components")
+            return (activation.forward(clean) * share).view_as(entering)
+
+        def read_clean(part: Module, _: object) -> Any:
+            return self._at(self._clean[part].given, block, count)
+
+        answers = self._answers(self._aside | self._gates, block, count)
+        answers |= {part: partial(weigh, part) for part in self._parts.activations}
+        with _hooks(self._experts, Module.register_forward_pre_hook, read_clean):
+            return self._behind_attention(block, rows, projected, answers)
+
+    def _behind_attention(
+        self, block: slice, rows: torch.Tensor, projected: torch.Tensor, answers: Answers
+    ) -> torch.Tensor:
+        """Return the layer's output (S, R, d) of rows of its input and of what attention gives."""
+        output = self._clean[self._attention].output
+        given = (projected, *output[1:]) if isinstance(output, tuple) else projected
+        return self._run(block, rows, answers | {self._attention: lambda *_, **__: given})
+
+    def _run(
+        self,
+        block: slice,
+        rows: torch.Tensor,
+        answers: Answers,
+        probe: AttentionProbe | None = None,
+    ) -> torch.Tensor:
+        """Return the layer's output (S, R, d), norms dividing by the clean forward's statistic."""
+
+        def norm(part: Any, x: torch.Tensor) -> torch.Tensor:
+            clean = self._clean[part]
+            pair = self._at((clean.given[0], clean.output), block, rows.shape[1])
+            if x.shape != pair[0].shape:  # of queries, by the norm of keys
+                return part.forward(x)
+            inputs, output = (one[:, :1] if one.dim() > 2 else one for one in pair)
+            return self._parts.norms[part].linear(part, inputs, output, x)
+
+        norms = {*self._call.layer.modules()} & self._parts.norms.keys()
+        answers = {part: partial(norm, part) for part in norms} | answers
+        return self._call.rows(self._call.positions[0, block], rows, probe, answers)
+
+    def _answers(self, held: Iterable[Module], block: slice, count: int) -> Answers:
+        """Return parts that give what they gave in the clean forward, for rows."""
+
+        def answer(output: Any, *_: Any, **__: Any) -> Any:
+            return output
+
+        outputs = {part: self._at(self._clean[part].output, block, count) for part in held}
+        return {part: partial(answer, output) for part, output in outputs.items()}
+
+    def _at(self, value: Any, block: slice, count: int) -> Any:
+        """Return what belongs to chosen positions, once for each of their rows.
+
+        It is by position, (T, 1, …), or has positions among the rows of a matrix, (N·T, …).
+        """
+        if not isinstance(value, torch.Tensor):
+            return tuple(self._at(one, block, count) for one in value)
+        length = self._call.positions.shape[1]
+        if value.shape[:2] == (length, 1):
+            return value[block].expand(-1, count, *value.shape[2:])
+        chosen = value.unflatten(0, (-1, length))[:, block]
+        return chosen.repeat_interleave(count, dim=1).flatten(0, 1)
+
+    @staticmethod
+    def _by_position(entering: torch.Tensor, count: int) -> torch.Tensor:
+        """Return what enters neurons as (N, R, neurons): rows of a position stay together."""
+        return entering.reshape(-1, count, entering.shape[-1])
 
 
-def _of_linear(linear: Any, parts: torch.Tensor) -> torch.Tensor:
-    """Return components (S, C, width) behind a linear layer, its bias in the first alone."""
-    outputs = linear(parts)
-    if linear.bias is not None:
-        outputs[:, 1:] -= linear.bias
-    return outputs
+@contextmanager
+def _one_expert_at_a_time(network: Any) -> Iterator[None]:
+    """Let experts read tokens in order, as a loop over experts does and faster ways do not."""
+    configured = network.config._experts_implementation
+    if configured in (None, "eager"):
+        yield
+        return
+    network.set_experts_implementation("eager")
+    try:
+        yield
+    finally:
+        network.set_experts_implementation(configured)
+
+
+@contextmanager
+def _hooks(
+    parts: Iterable[Module], register: Callable[..., Any], hook: Callable[..., Any], **options: Any
+) -> Iterator[None]:
+    with ExitStack() as stack:
+        for part in parts:
+            stack.callback(register(part, hook, **options).remove)
+        yield
+
+
+def _storages(tensors: Iterable[Any]) -> set[int]:
+    return {one.untyped_storage().data_ptr() for one in tensors if isinstance(one, torch.Tensor)}
+
+
+def _without_constant(rows: torch.Tensor) -> torch.Tensor:
+    """Return rows (S, R, …) without what all have: it is of the biases alone."""
+    components = rows - rows[:, :1]
+    components[:, 1] = rows[:, 1]
+    return components

@@ -122,7 +122,7 @@ class Decoder:
         given = {name: value for name, value in options.items() if value is not None}
         with ExitStack() as stack:
             for projection in self.unread if isinstance(probe, AttentionReplay) else ():
-                stack.enter_context(_answering(projection, partial(_zeros, projection)))
+                stack.enter_context(answering(projection, partial(_zeros, projection)))
             output = self.decoder(**self.inputs(embeddings), use_cache=False, **given)
         self._answer = type(output)
         return output.last_hidden_state
@@ -134,7 +134,7 @@ class Decoder:
         the decoder answers with these hidden states, and the head of a 16-bit model in float32.
         """
         answer = self._answer(last_hidden_state=hidden)
-        with _answering(self.decoder, lambda *_, **__: answer):
+        with answering(self.decoder, lambda *_, **__: answer):
             return at_least_float32(self.network(inputs_embeds=hidden, use_cache=False).logits)
 
     def logits_at(self, hidden: torch.Tensor, positions: torch.Tensor) -> torch.Tensor:
@@ -187,7 +187,7 @@ def _blocks(decoder: torch.nn.Module, layers: int) -> Sequence[torch.nn.Module]:
 
 
 @contextmanager
-def _answering(part: torch.nn.Module, answer: Callable[..., Any]) -> Iterator[None]:
+def answering(part: torch.nn.Module, answer: Callable[..., Any]) -> Iterator[None]:
     """Let a part of the network answer without computing anything; no hook hears of it."""
     part.__dict__["_call_impl"] = answer  # torch's, of forward and its hooks
     try:

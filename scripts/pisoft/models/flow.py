@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from pisoft.errors import BenchmarkError
-from pisoft.models.layers import LayerCall, layer_class, visit_layers
+from pisoft.models.layers import LayerCall, require_layers, visit_layers
 from pisoft.models.model import LanguageModel
 from pisoft.models.precision import at_least_float32, close, computing_in_float32, whole_in_float32
 from pisoft.models.recognition import ModuleCall, NormForm, layer_name, norm_form
@@ -30,6 +30,7 @@ class AttentionWrite:
     scale: float
     norm: torch.nn.Module | None = None
     form: NormForm | None = None  # of the norm, if there is one
+    beside: bool = False  # the feed-forward block, which does not read it
 
     def added(self, attended: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Return what is added (S, d), and what a channel of W·x is multiplied by in it (S, d).
@@ -55,7 +56,7 @@ def attention_writes(model: LanguageModel) -> list[AttentionWrite]:
     Raises:
         BenchmarkError: a layer does it in another form, or layers cannot be run by themselves.
     """
-    layer_class(model)
+    require_layers(model)
     writes: list[AttentionWrite] = []
 
     def recognise(call: LayerCall) -> None:
@@ -77,7 +78,8 @@ def attention_writes(model: LanguageModel) -> list[AttentionWrite]:
 def _recognised(call: LayerCall) -> AttentionWrite | None:
     """Return the projection, norm and scale between attention and residual; None: another form.
 
-    The module that runs next must be given the layer's input plus what is added.
+    The module that runs next must be given the layer's input plus what is added. Where no module
+    is, as the feed-forward block stands beside attention, the layer's output must be affine in it.
     """
     entered: list[tuple[torch.nn.Module, Any]] = []
     outputs: dict[torch.nn.Module, Any] = {}
@@ -99,6 +101,8 @@ def _recognised(call: LayerCall) -> AttentionWrite | None:
     project = next((part for part, x in of_attention if _is_affine(part, x)), None)
     if project is None:
         return None
+    if scale := _scale_beside(call, project):
+        return AttentionWrite(project, scale, beside=True)
     written, norm, form = at_least_float32(outputs[project]), None, None
     for part, x in running:
         if _equal(x, written):
@@ -115,6 +119,19 @@ def _recognised(call: LayerCall) -> AttentionWrite | None:
             linear = norm is None or (form is not None and not form.centred)
             return AttentionWrite(project, scale, norm, form) if follows and linear else None
     return None
+
+
+def _scale_beside(call: LayerCall, project: torch.nn.Module) -> float:
+    """Return by what a layer multiplies a projection that it adds to its output; 0: does not."""
+
+    def output(factor: int) -> torch.Tensor:
+        return call.again(call.giving(factor * call.attended))
+
+    zero, one, two = map(output, range(3))
+    of_projection = project(call.attended) - project(0 * call.attended)
+    scale = float(((one - zero) * of_projection).sum() / of_projection.square().sum())
+    affine = close(two - one, one - zero, TOLERANCE)
+    return scale if affine and close(one - zero, scale * of_projection, TOLERANCE) else 0
 
 
 def _is_affine(module: torch.nn.Module, x: torch.Tensor) -> bool:

@@ -5,8 +5,9 @@ Shapes: B samples, T positions, S chosen positions, H query heads, D head width,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
 from contextlib import ExitStack, contextmanager
+from copy import copy
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -16,7 +17,8 @@ from torch.utils.checkpoint import checkpoint
 from transformers.modeling_layers import GradientCheckpointingLayer
 
 from pisoft.errors import BenchmarkError
-from pisoft.models.attention import AttentionInputs
+from pisoft.models.attention import AttentionInputs, AttentionProbe
+from pisoft.models.decoder import answering
 from pisoft.models.model import LanguageModel
 from pisoft.models.precision import at_least_float32, close, whole_in_float32
 from pisoft.models.trial import problem_of, trial_ids
@@ -29,8 +31,10 @@ class LayerCall:
     """A decoder layer at work, as seen from within its attention."""
 
     layer: torch.nn.Module
-    again: Callable[..., torch.Tensor]  # runs it with another probe, and another input if given
+    given: Sequence[Any]  # what it was called with, by position
+    named: Mapping[str, Any]  # and by name
     inputs: AttentionInputs  # what reached its attention
+    before: Mapping[torch.nn.Module, Any]  # what parts of its attention gave until then
     positions: torch.Tensor  # the chosen ones, (B, S)
     residual: torch.Tensor  # the layer's input there, (B, S, d), float32 or better
     attended: torch.Tensor  # attention output there, not yet projected, (B, S, H·D), as precise
@@ -41,6 +45,75 @@ class LayerCall:
         values = at_least_float32(row.per_query_head(row.value))  # (B, H, T, D)
         for weights in at_least_float32(row.probabilities()).unbind(dim=2):  # (B, H, T)
             yield (weights[..., None] * values).transpose(1, 2).flatten(start_dim=2)
+
+    def again(self, probe: AttentionProbe) -> torch.Tensor:
+        """Return the layer's output (B, T, d) with another probe."""
+        return run_again(self.layer, self.given, self.named, probe)
+
+    def rows(
+        self,
+        positions: torch.Tensor,
+        hidden: torch.Tensor,
+        probe: AttentionProbe | None,
+        answers: Mapping[torch.nn.Module, Callable[..., Any]],
+    ) -> torch.Tensor:
+        """Return the layer's output (N, R, d) for R rows at each of N positions.
+
+        Outside attention, a layer treats every position by itself. So positions may stand side by
+        side in the batch, and what shall be tried at one of them along the sequence.
+
+        Args:
+            positions: (N,): one of each sample, or several of a single sample.
+            hidden: the layer's input, (N, R, d).
+            probe: gives its attention output.
+            answers: what parts of it give without being run.
+        """
+        length, rows = self.inputs.query.shape[2], hidden.shape[1]
+        given = _at(tuple(self.given), length, positions, rows)
+        named = {name: _at(one, length, positions, rows) for name, one in self.named.items()}
+        with ExitStack() as stack:
+            for part, answer in answers.items():
+                stack.enter_context(answering(part, answer))
+            return run_again(self.layer, given, named, probe, hidden)
+
+    def without_tokens(self, step: int, removed: torch.Tensor) -> torch.Tensor:
+        """Return the output (B, T + 1, d) at a chosen position without each token, and as it is.
+
+        The last is the row of a token that contributes nothing: from the same matrix product, so
+        that rounding does not set it apart.
+
+        Args:
+            step: number of the position.
+            removed: what each token contributes there, (B, T, H·D).
+        """
+        positions, length = self.positions[:, step], removed.shape[1]
+        removed = torch.nn.functional.pad(removed, (0, 0, 0, 1))
+        attended = self.attended[:, step, None] - removed
+        hidden = self.residual[:, step, None].expand(-1, length + 1, -1)
+
+        def answer(output: torch.Tensor, *_: Any, **__: Any) -> torch.Tensor:
+            return at_least_float32(_at(output, length, positions, length + 1))
+
+        answers = {part: partial(answer, output) for part, output in self.before.items()}
+        return self.rows(positions, hidden, self.giving(attended), answers)
+
+    def giving(self, attended: torch.Tensor) -> AttentionProbe:
+        """Return a probe that gives an attention output (N, R, H·D)."""
+        output = attended.unflatten(-1, (self.inputs.query.shape[1], -1))
+        return lambda *_: output
+
+
+def _at(value: Any, length: int, positions: torch.Tensor, rows: int) -> Any:
+    """Return what belongs to positions (N,), once for every row, (N, R, …); all else as it is."""
+    if isinstance(value, tuple):
+        return tuple(_at(one, length, positions, rows) for one in value)
+    if isinstance(value, MutableMapping):  # keys and values that later layers share
+        return copy(value)
+    if not isinstance(value, torch.Tensor) or value.shape[1:2] != (length,):
+        return value
+    of_samples = value.expand(len(positions), *value.shape[1:])
+    chosen = of_samples[torch.arange(len(positions), device=positions.device), positions]
+    return chosen[:, None].expand(-1, rows, *chosen.shape[1:])
 
 
 def run_again(
@@ -58,36 +131,6 @@ def run_again(
         named["hidden_states"] = hidden
     output = layer(*given, **named)
     return output[0] if isinstance(output, tuple) else output
-
-
-@dataclass(frozen=True)
-class LayerForm:
-    """How to compute what a layer would give at one position if it had not attended to a token."""
-
-    # Gives the modules of a layer that run, which have to compute in float32.
-    parts: Callable[[torch.nn.Module], list[torch.nn.Module]]
-    # Gives, of a call, the number of the position and what each token contributes there
-    # (B, T, H·D), first the outputs without each token, (B, T, d), and behind them on the same
-    # axis, once or T times, the output as it is.
-    outputs: Callable[[LayerCall, int, torch.Tensor], torch.Tensor]
-
-
-TAIL = ("self_attn.o_proj", "post_attention_layernorm", "mlp")  # what layer_output runs
-
-
-def layer_output(
-    layer: torch.nn.Module, residual: torch.Tensor, attended: torch.Tensor
-) -> torch.Tensor:
-    """Return the output (…, d) of a pre-norm decoder layer, as Llama and Mistral have them.
-
-    Args:
-        residual: its input at the same positions, (…, d).
-        attended: its attention output before the output projection, (…, H·D).
-    """
-    parts: Any = layer
-    hidden = residual + parts.self_attn.o_proj(attended)
-    fed = parts.mlp(parts.post_attention_layernorm(hidden))
-    return hidden + (fed[0] if isinstance(fed, tuple) else fed)  # gpt-oss: with its router's scores
 
 
 @contextmanager
@@ -112,34 +155,6 @@ def checkpointed_layers(model: LanguageModel) -> Iterator[None]:
             layer.forward = forward
 
 
-def _closed_outputs(call: LayerCall, step: int, removed: torch.Tensor) -> torch.Tensor:
-    # The clean output is the row of a token that contributes nothing: from the same matrix product,
-    # so that rounding does not set it apart.
-    removed = torch.nn.functional.pad(removed, (0, 0, 0, 1))
-    attended = call.attended[:, step, None] - removed
-    return layer_output(call.layer, call.residual[:, step, None], attended)
-
-
-def _forward_outputs(call: LayerCall, step: int, removed: torch.Tensor) -> torch.Tensor:
-    """Compute the outputs with the layer's forward: each position is the step without one token.
-
-    After attention a layer treats each position separately, so earlier positions do not matter.
-    """
-    hidden = call.residual[:, step, None].expand(-1, removed.shape[1], -1)
-    attended = call.attended[:, step, None].expand_as(removed)
-    heads = call.inputs.query.shape[1]
-
-    def with_output(output: torch.Tensor) -> torch.Tensor:
-        by_head = output.unflatten(-1, (heads, -1))  # (B, T, H, D)
-        return call.again(lambda inputs, _: by_head.to(inputs.value.dtype), hidden)
-
-    return torch.cat([with_output(attended - removed), with_output(attended)], dim=1)
-
-
-CLOSED_FORM = LayerForm(lambda layer: [*map(layer.get_submodule, TAIL)], _closed_outputs)
-LAYER_FORWARD = LayerForm(lambda layer: [layer], _forward_outputs)
-
-
 def _zeroing(token: int | None, inputs: AttentionInputs, _: object) -> torch.Tensor:
     """Return attention output with the value of one token zeroed; of none if it is None."""
     value = inputs.value.clone()
@@ -162,30 +177,41 @@ def visit_layers(
         positions: chosen positions, (B, S).
         visit: called with each layer's call; it may run the layer again.
     """
-    rows = torch.arange(len(positions), device=positions.device)[:, None]
+    samples = torch.arange(len(positions), device=positions.device)[:, None]
     arguments: tuple[tuple[Any, ...], dict[str, Any]] = ((), {})
+    before: dict[torch.nn.Module, torch.Tensor] = {}
     visiting = False
 
     def note_arguments(_: object, given: tuple[Any, ...], named: dict[str, Any]) -> None:
         nonlocal arguments
         if not visiting:
             arguments = given, named
+            before.clear()
+
+    def note_output(part: torch.nn.Module, _: object, output: Any) -> None:
+        by_position = isinstance(output, torch.Tensor) and output.shape[:2] == embeddings.shape[:2]
+        if by_position and not visiting:
+            before[part] = output
 
     def probe(inputs: AttentionInputs, default: Callable[[], torch.Tensor]) -> torch.Tensor:
         nonlocal visiting
         output = default()
         layer, (given, named) = model.blocks[inputs.layer], arguments
         hidden = given[0] if given else named["hidden_states"]
+        if hidden.dim() != 3:
+            raise BenchmarkError(f"{type(layer).__name__} has more than one residual stream")
         visiting = True
         try:
             visit(
                 LayerCall(
                     layer=layer,
-                    again=partial(run_again, layer, given, named),
+                    given=given,
+                    named=named,
                     inputs=inputs,
+                    before=dict(before),
                     positions=positions,
-                    residual=at_least_float32(hidden[rows, positions]),
-                    attended=at_least_float32(output[rows, positions].flatten(start_dim=2)),
+                    residual=at_least_float32(hidden[samples, positions]),
+                    attended=at_least_float32(output[samples, positions].flatten(start_dim=2)),
                 )
             )
         finally:
@@ -196,71 +222,46 @@ def visit_layers(
         for layer in model.blocks:
             hook = layer.register_forward_pre_hook(note_arguments, with_kwargs=True)
             stack.callback(hook.remove)
+            for part in _inner_parts(layer):
+                stack.callback(part.register_forward_hook(note_output).remove)
         return model.hidden_states(embeddings, probe=probe)
 
 
-def layer_form(model: LanguageModel) -> LayerForm:
-    """Return the fastest form whose outputs equal those with the values of single tokens zeroed.
-
-    Raises:
-        BenchmarkError: no form does, or the decoder's layers cannot be found.
-    """
-    kind = layer_class(model)
-    problem = ""
-    for form in (CLOSED_FORM, LAYER_FORWARD):
-        problem = problem_of(partial(_differs_from_zeroing, model, form))
-        if not problem:
-            return form
-    raise BenchmarkError(
-        f"its decoder layers ({kind}) do not let the attention output be changed at one position: "
-        f"{problem}"
-    )
+def _inner_parts(layer: torch.nn.Module) -> list[torch.nn.Module]:
+    """Return the parts without parts of a layer's attention and feed-forward block."""
+    parts = (part for child in layer.children() for part in child.modules() if part is not child)
+    return [part for part in parts if next(part.children(), None) is None]
 
 
-def require_closed_form(model: LanguageModel) -> None:
-    """Raise a BenchmarkError unless :func:`layer_output` is what the decoder layers compute.
+def require_rows(model: LanguageModel) -> None:
+    """Raise a BenchmarkError unless rows of layers are what zeroing values of tokens gives.
 
     It is tried on a dozen tokens.
     """
-    kind = layer_class(model)
-    if problem := missing_modules(model, TAIL) or problem_of(
-        partial(_differs_from_zeroing, model, CLOSED_FORM)
-    ):
-        raise BenchmarkError(f"its decoder layers ({kind}) are not Llama's: {problem}")
+    require_layers(model)
+    if problem := problem_of(partial(_differs_from_zeroing, model)):
+        raise BenchmarkError(
+            f"its decoder layers ({type(model.blocks[0]).__name__}) do not let the attention "
+            f"output be changed at one position: {problem}"
+        )
 
 
-def layer_class(model: LanguageModel) -> str:
-    """Return the class of the decoder layers; raise if none of them can be run by itself."""
+def require_layers(model: LanguageModel) -> None:
+    """Raise a BenchmarkError if the decoder's layers cannot be found."""
     if not model.blocks:
         raise BenchmarkError("its decoder has no list of its layers")
-    kind = type(model.blocks[0]).__name__
-    if model.layer_width:
-        raise BenchmarkError(
-            f"its decoder layers ({kind}) embed every token once more in each layer, so that no "
-            "position can stand for another one"
-        )
-    return kind
-
-
-def missing_modules(model: LanguageModel, names: Sequence[str]) -> str:
-    """Return in words which modules of these names a decoder layer lacks; nothing if none."""
-    for index, layer in enumerate(model.blocks):
-        modules = dict(layer.named_modules())
-        if missing := [name for name in names if name not in modules]:
-            return f"layer {index} has no {', '.join(missing)}"
-    return ""
 
 
 @torch.no_grad()
-def _differs_from_zeroing(model: LanguageModel, form: LayerForm) -> str:
-    """Describe where a form's outputs are wrong on the trial's tokens; empty if nowhere."""
+def _differs_from_zeroing(model: LanguageModel) -> str:
+    """Describe where rows are wrong on the trial's tokens; empty if nowhere."""
     seen, wrong = [], []
 
     def compare(call: LayerCall) -> None:
         seen.append(call.inputs.layer)
         (contributions,) = call.contributions()
-        outputs = form.outputs(call, 0, contributions)
-        clean = outputs[:, contributions.shape[1]]
+        outputs = call.without_tokens(0, contributions)
+        clean = outputs[:, -1]
         zeroed = torch.stack([outputs[:, token] for token in ZEROED])
         repeated, *without = (
             call.again(partial(_zeroing, token))[:, -1] for token in (None, *ZEROED)

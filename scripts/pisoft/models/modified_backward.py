@@ -123,9 +123,8 @@ class ModifiedBackward:
         def constant(_: torch.nn.Module, __: Any, output: torch.Tensor) -> torch.Tensor:
             return output.detach()
 
-        def constant_weights(_: torch.nn.Module, inputs: Any) -> Any:
-            hidden, *routing = inputs
-            return (hidden, *(given.detach() for given in routing))
+        def constant_weights(_: torch.nn.Module, __: Any, outputs: tuple[torch.Tensor]) -> Any:
+            return tuple(output.detach() for output in outputs)
 
         def gated(_: torch.nn.Module, __: Any, output: torch.Tensor) -> torch.Tensor:
             # What follows the product is linear, so its factor may as well come behind.
@@ -136,13 +135,12 @@ class ModifiedBackward:
             (rules.linear_activations, self._parts.activations, activation),
             (rules.constant_gates, self._parts.gates, constant),
             (rules.gated != 1, self._parts.gated, gated),
+            (rules.constant_routing, self._parts.routers, constant_weights),
         ]
         with ExitStack() as stack:
             for switched_on, modules, hook in hooks:
                 for module in modules if switched_on else ():
                     stack.callback(module.register_forward_hook(hook).remove)
-            for module in self._parts.experts if rules.constant_routing else ():
-                stack.callback(module.register_forward_pre_hook(constant_weights).remove)
             yield partial(_attention, rules)
 
     def _try_on(self, model: LanguageModel) -> str:

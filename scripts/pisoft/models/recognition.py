@@ -28,17 +28,28 @@ class NormForm:
     offset: float | None  # of w, which is stored less this; None: there is no w
 
     def linear(
-        self, module: torch.nn.Module, inputs: torch.Tensor, output: torch.Tensor
+        self,
+        module: torch.nn.Module,
+        inputs: torch.Tensor,
+        output: torch.Tensor,
+        rows: torch.Tensor | None = None,
     ) -> torch.Tensor:
-        """Return the output (…, d) with the statistic a constant, float32 or better."""
-        bias = getattr(module, "bias", None)
-        bias = 0.0 if bias is None else at_least_float32(bias)
-        inputs = at_least_float32(inputs)
-        return self.of_parts(module, inputs, inputs, at_least_float32(output) - bias) + bias
+        """Return the output (…, d) with the statistic a constant, float32 or better.
+
+        Args:
+            inputs, output: of the norm, which have that statistic.
+            rows: other inputs; None: the same.
+        """
+        bias, inputs = getattr(module, "bias", None), at_least_float32(inputs)
+        rows, output = inputs if rows is None else rows, at_least_float32(output)
+        if bias is None:
+            return self.of_parts(module, rows, inputs, output)
+        bias = at_least_float32(bias)
+        return self.of_parts(module, rows, inputs, output - bias) + bias
 
     def of_parts(
         self,
-        module: torch.nn.Module,
+        module: Any,
         parts: torch.Tensor,
         inputs: torch.Tensor,
         output: torch.Tensor,
@@ -51,16 +62,14 @@ class NormForm:
             parts: that sum to the inputs.
             inputs, output: of the norm, the output less the bias; float32 or better.
         """
-        whole = self._weighted(module, inputs)
+        weight = 1.0 if self.offset is None else at_least_float32(module.weight) + self.offset
+        whole = self._around_mean(inputs) * weight
         squares = whole.square().sum(dim=-1, keepdim=True)
         inverse = (whole * output).sum(dim=-1, keepdim=True) / squares.where(squares > 0, 1)
-        return self._weighted(module, parts) * inverse.detach()
+        return self._around_mean(parts) * (weight * inverse.detach())
 
-    def _weighted(self, module: Any, x: torch.Tensor) -> torch.Tensor:
-        centred = x - x.mean(dim=-1, keepdim=True) if self.centred else x
-        if self.offset is None:
-            return centred
-        return centred * (at_least_float32(module.weight) + self.offset)
+    def _around_mean(self, x: torch.Tensor) -> torch.Tensor:
+        return x - x.mean(dim=-1, keepdim=True) if self.centred else x
 
 
 # RMSNorm and LayerNorm, whose weights, if there are any, may be stored less one, as Gemma's are.
@@ -89,7 +98,7 @@ class RecognisedParts:
     activations: list[torch.nn.Module] = field(default_factory=list)  # pointwise, without parts
     gates: list[torch.nn.Module] = field(default_factory=list)  # activations that a product follows
     gated: list[torch.nn.Module] = field(default_factory=list)  # blocks that hold the product
-    experts: list[torch.nn.Module] = field(default_factory=list)  # of them, those that mix results
+    routers: list[torch.nn.Module] = field(default_factory=list)  # which say what experts weigh
 
 
 @torch.no_grad()
@@ -114,8 +123,9 @@ def recognised_parts(model: LanguageModel) -> RecognisedParts:
                 elif kind == "activation":
                     activations.append(part)
         if layer and not activations:
-            raise BenchmarkError(f"{layer} has no activation that is a module")
+            raise BenchmarkError(f"{layer} has no activation that is a module, which rules need")
         recognised.activations += activations
+        recognised.routers += [part for part in parts if _is_router(part, calls[part], activations)]
         for activation in activations:
             parent = next(part for part in parts if activation in part.children())
             _recognise_block(recognised, layer, parent, activation, calls)
@@ -135,13 +145,11 @@ def _recognise_block(
         return  # the next linear layer reads it as it is: nothing is multiplied by it
     if len(calls[block]) != 1 or not _is_gated(block, activation, calls[block][0], activated):
         raise BenchmarkError(
-            f"{layer}: feed-forward block {type(block).__name__} is neither act(x) nor "
-            "act(gate) · up between linear layers"
+            f"{layer} uses its {type(activation).__name__} otherwise than in act(x) or "
+            "act(gate) · up between linear layers, for which alone there are rules"
         )
     recognised.gates.append(activation)
     recognised.gated.append(block)
-    if len(calls[block][0].given) > 1:
-        recognised.experts.append(block)
 
 
 def layer_name(model: LanguageModel, number: int) -> str:
@@ -184,6 +192,19 @@ def _kind(part: torch.nn.Module, calls: list[ModuleCall]) -> str:
         return "norm"
     pointwise = close(part(x.flip(-1)), output.flip(-1), tolerance=1e-5)
     return "activation" if pointwise and not part(torch.zeros_like(x)).any() else ""
+
+
+def _is_router(
+    part: torch.nn.Module, calls: list[ModuleCall], activations: list[torch.nn.Module]
+) -> bool:
+    """Tell whether a part has no neurons and gives several tensors."""
+    outputs = calls[0].output if calls else None
+    several = outputs if isinstance(outputs, tuple) and len(outputs) > 1 else ()
+    return (
+        bool(several)
+        and not {*part.modules()} & {*activations}
+        and all(isinstance(output, torch.Tensor) for output in several)
+    )
 
 
 def _form(part: torch.nn.Module, call: ModuleCall) -> NormForm:

@@ -32,38 +32,48 @@ def test_components_sum_to_the_hidden_states(family):
 @pytest.mark.parametrize(
     ("method", "family", "message"),
     [
-        ("depass", "Llama 4", "are not Llama's: layer 0 has no mlp"),
-        ("depass", "OPT", "layer 0 has no self_attn.o_proj, post_attention_layernorm, mlp"),
+        ("ifr", "Gemma 3n, text", "Gemma3nTextDecoderLayer has more than one residual stream"),
         (
             "depass",
-            "Phi 3, 4",
-            "^method 'depass': model 'Phi 3, 4': its hidden states cannot be decomposed: layer 0 "
-            "has no self_attn.v_proj, mlp.gate_proj, mlp.up_proj, mlp.act_fn",
+            "gpt-oss",
+            r"decomposed: decoder layer 0 \(\w+\) has no activation .* rules need",
+        ),
+        (
+            "depass",
+            "Gemma 4 E, text",
+            r"decomposed: decoder layer 0 \(\w+\) uses its GELUTanh otherwise than in .*",
         ),
     ],
 )
-def test_a_refusal_names_the_modules_that_a_layer_lacks(method, family, message):
+def test_a_refusal_says_what_there_is_no_rule_for(method, family, message):
     model = LanguageModel(network(family, ATTENTION_NAME), family)
-    with pytest.raises(BenchmarkError, match=f"{message}$"):
+    with pytest.raises(BenchmarkError, match=f"^method '{method}': model '{family}': .*{message}$"):
         build(method).check(model)
+
+
+@pytest.mark.parametrize("experts", ["grouped_mm", "batched_mm"])
+def test_experts_that_read_tokens_in_another_order_give_the_same_components(experts):
+    model = LanguageModel(network("Mixtral", ATTENTION_NAME).float(), "Mixtral")
+    (one_by_one,) = attribute("depass", model, samples()[:1])
+    model.network.set_experts_implementation(experts)
+    (scores,) = attribute("depass", model, samples()[:1])
+    torch.testing.assert_close(scores, one_by_one)
+    assert model.network.config._experts_implementation == experts
 
 
 def gate(_, __, named, output):
     return output[0] * named["hidden_states"], *output[1:]
 
 
-@pytest.mark.parametrize("change", ["gated", "centred", "added beside the feed-forward block"])
+@pytest.mark.parametrize("change", ["gated", "centred"])
 def test_attention_that_enters_the_residual_stream_in_another_form_is_refused(change):
-    if change.startswith("added"):
-        model = LanguageModel(network("Phi 1, 2", ATTENTION_NAME), "llama-gqa")
+    model = random_model("llama-gqa")
+    attention = model.blocks[0].self_attn
+    if change == "gated":
+        attention.register_forward_hook(gate, with_kwargs=True)
     else:
-        model = random_model("llama-gqa")
-        attention = model.blocks[0].self_attn
-        if change == "gated":
-            attention.register_forward_hook(gate, with_kwargs=True)
-        else:
-            norm = LayerNorm(32, dtype=torch.float64)
-            attention.o_proj = Sequential(attention.o_proj, norm)
+        norm = LayerNorm(32, dtype=torch.float64)
+        attention.o_proj = Sequential(attention.o_proj, norm)
     expected = (
         r"^method 'ifr': model 'llama-gqa': decoder layer 0 \(\w+\): what attention gives does"
     )
@@ -85,10 +95,19 @@ def test_a_norm_behind_the_projection_scales_what_it_gives():
     assert float(normed[0].sum()) == pytest.approx(1)
 
 
-def test_feed_forward_blocks_that_do_something_else_are_refused():
+@pytest.mark.parametrize(
+    ("part", "message"),
+    [
+        ("", "they do not sum to them"),
+        ("mlp.gate_proj", "what enters neurons is not the sum of its components"),
+        ("mlp", r"decoder layer 2 \(LlamaDecoderLayer\) uses its SiLU\w+ otherwise than in .*"),
+    ],
+)
+def test_layers_that_bend_what_they_should_add_are_refused(part, message):
     model = random_model("llama-gqa")
-    model.blocks[1].mlp.register_forward_hook(lambda _, __, output: 2 * output)
-    with pytest.raises(BenchmarkError, match=r"decomposed: components do not sum to them$"):
+    bent = model.blocks[2].get_submodule(part)
+    bent.register_forward_hook(lambda _, __, output: output + output.square())
+    with pytest.raises(BenchmarkError, match=f"decomposed: {message}$"):
         build("depass").check(model)
 
 

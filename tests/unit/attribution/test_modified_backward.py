@@ -121,7 +121,7 @@ def test_a_model_whose_layers_are_checkpointed_is_tried_as_well():
     ("family", "problem"),
     [
         ("gpt-oss", "decoder layer 0 (GptOssDecoderLayer) has no activation that is a module"),
-        ("Llama 4", "decoder layer 1 (Llama4TextDecoderLayer) computes more than norms, attention"),
+        ("Gemma 4 E, text", "decoder layer 0 (Gemma4TextDecoderLayer) uses its GELUTanh otherwise"),
     ],
 )
 def test_what_cannot_be_followed_is_refused_by_name(family, problem):
@@ -166,7 +166,11 @@ class Bent(torch.nn.Module):
     ("part", "make", "problem"),
     [
         ("input_layernorm", lambda _: CubedNorm(), "norm CubedNorm is neither RMSNorm nor "),
-        ("mlp", SquaredUp, "1 (LlamaDecoderLayer): feed-forward block SquaredUp is neither"),
+        (
+            "mlp",
+            SquaredUp,
+            "1 (LlamaDecoderLayer) uses its SiLUActivation otherwise than in act(x)",
+        ),
         ("self_attn.v_proj", Bent, "decoder layer 1 (LlamaDecoderLayer) computes more than norms,"),
     ],
 )
