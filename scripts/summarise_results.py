@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from typing import get_type_hints
 
 import pyarrow as pa
 
@@ -15,7 +16,8 @@ from pisoft.workflow.commandline import job_parser, run, summary_module
 def main(arguments: argparse.Namespace) -> None:
     """Compute the summaries and write a file of each kind."""
     module = summary_module(arguments.name)
-    settings = module.Settings.model_validate_json(arguments.settings)
+    expected = get_type_hints(module.summaries)["settings"]
+    settings = expected.model_validate_json(arguments.settings)
     summaries = module.summaries(Files(arguments.files), settings)
     tables = {
         kind: summary if isinstance(summary, pa.Table) else summary_table(kind, summary)

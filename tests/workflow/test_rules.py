@@ -7,6 +7,7 @@ import math
 import shlex
 import sys
 from pathlib import Path
+from typing import get_type_hints
 
 import pytest
 import yaml
@@ -150,7 +151,7 @@ def test_whatever_resamples_reads_the_clusters_of_samples(rules):
     for name, rule in summaries.items():
         module = summary_module(rule.params.name)
         assert "clusters" in dict(rule.input.items())
-        resamples = issubclass(module.Settings, ResamplingJob)
+        resamples = issubclass(get_type_hints(module.summaries)["settings"], ResamplingJob)
         assert "files.clusters()" in inspect.getsource(module) or not resamples, f"rule {name}"
 
 

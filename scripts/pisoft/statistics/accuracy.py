@@ -17,7 +17,6 @@ from pisoft.store.cells import read_generations, read_prompts
 from pisoft.store.parquet import OK, TOO_MANY_WORDS, read_table
 
 SHARES = ("accuracy", "greedy_is_label")
-Settings = RunJob
 
 
 def summaries(files: Files, settings: RunJob) -> dict[str, Summary]:

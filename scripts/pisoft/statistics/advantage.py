@@ -28,7 +28,6 @@ from pisoft.statistics.soft_files import completed
 MIDDLE = 0.5
 HALVES = ("lower", "upper", "upper_minus_lower")
 AT = "at"
-Settings = ResamplingJob
 
 
 def summaries(files: Files, settings: ResamplingJob) -> dict[str, Summary]:

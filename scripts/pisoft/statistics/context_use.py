@@ -24,7 +24,6 @@ BY_CHANCE = dict(zip(METRICS, (RECALL_BY_CHANCE, "auprc_by_chance"), strict=True
 DEPTHS = (0.1, 0.3, 0.5, 0.7, 0.9)  # middles of the fifths
 ALL, BY_DEPTH = "all", "depth"
 KEYS = ["model", "other", "part", "position"]
-Settings = ContextUseJob
 
 
 def summaries(files: Files, settings: ContextUseJob) -> dict[str, Summary]:

@@ -63,8 +63,6 @@ DECIMALS = 9
 NOTHING_LEFT = 1e-12  # share of the ranks' variation; less is rounding
 SAME_MEAN = 1e-9  # as calibration promises
 
-Settings = DatamodelJob
-
 
 def summaries(files: Files, settings: DatamodelJob) -> dict[str, Summary]:
     """Return one file of samples, from prompts, all scores, and `soft` files of random scores."""

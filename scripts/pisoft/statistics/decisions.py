@@ -27,7 +27,6 @@ from pisoft.statistics.sequential import decide
 CELL = ["protocol", "model", "dataset", "metric"]
 BY_TEST = "by_test"
 OPEN, NOT_SIGNIFICANT = "open", "not significant"  # by the sequence, by the test
-Settings = DecisionsJob
 
 
 def summaries(files: Files, settings: DecisionsJob) -> dict[str, Summary]:

@@ -34,7 +34,6 @@ ORIGINAL = ("soft_ns", "soft_nc")
 FEWEST = 3  # methods of a correlation
 ALL, WITHOUT_CONTROL = "all", "without random"  # methods that are correlated
 FAMILY = ["protocol", "metric"]
-Settings = DensityJob
 
 
 def summaries(files: Files, settings: DensityJob) -> dict[str, Summary]:

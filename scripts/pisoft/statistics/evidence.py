@@ -45,7 +45,6 @@ METRICS = (
     *(RECALL, RECALL_BY_CHANCE, DEPTH, TOKENS),
 )
 RECALLED_SHARE = 0.1  # of the perturbable tokens
-Settings = EvidenceJob
 
 
 def summaries(files: Files, settings: EvidenceJob) -> dict[str, Summary]:

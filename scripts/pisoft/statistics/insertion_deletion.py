@@ -27,7 +27,6 @@ METRICS = {  # by curve
     "counterfactual": TOKENS_CHANGED,
     **{curve: curve for curve in ANSWER_METRICS},
 }
-Settings = SummariseRankingJob
 
 
 def summaries(files: Files, settings: SummariseRankingJob) -> dict[str, Summary]:

@@ -30,7 +30,6 @@ SMALLEST_PART = 2  # samples: fewer have no standard error
 CELL = ["model", "dataset", "token_weights"]  # what has a depth
 MEAN = ["value", "standard_error", "low", "high", "n_clusters"]
 NUMBER = ["protocol", "metric", "part", "position", *MEAN, "n", "n_failed", "text"]
-Settings = LayerStudyJob
 
 
 def summaries(files: Files, settings: LayerStudyJob) -> dict[str, Summary]:

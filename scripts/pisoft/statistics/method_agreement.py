@@ -28,7 +28,6 @@ from pisoft.statistics.scores import StepScores, read_scores
 
 METRICS = ("kendall_tau", "top_overlap")
 KEYS = ["metric", "method", "other"]
-Settings = CompareJob
 
 
 def summaries(files: Files, settings: CompareJob) -> dict[str, Summary]:

@@ -55,7 +55,6 @@ def _over(better: str, worse: str) -> str:
 
 OF_SINGLE_SAMPLES = (LADDER, *(_over(*pair) for pair in PAIRS))
 NUMBERS = ["value", "low", "high", "n_clusters"]
-Settings = MetricValidationJob
 
 
 def summaries(files: Files, settings: MetricValidationJob) -> dict[str, Summary]:

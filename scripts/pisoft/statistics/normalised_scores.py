@@ -24,7 +24,6 @@ from pisoft.statistics.samples import Samples
 
 CELL = ["protocol", "model", "metric"]
 TAIL = (1 - CONFIDENCE) / 2
-Settings = ResamplingJob
 
 
 def summaries(files: Files, settings: ResamplingJob) -> dict[str, Summary]:

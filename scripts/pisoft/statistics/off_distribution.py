@@ -25,7 +25,6 @@ OPERATORS = {
     "unknown": "Unknown token",
     "hide": "Keys hidden",
 }
-Settings = ResamplingJob
 
 
 def summaries(files: Files, settings: ResamplingJob) -> dict[str, Summary]:

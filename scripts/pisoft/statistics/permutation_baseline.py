@@ -20,7 +20,6 @@ from pisoft.statistics.samples import sample_matrix
 METRICS = ("auc_pi_soft_ns", "auc_pi_soft_nc", "soft_ns", "soft_nc")
 KEYS = ["metric", "method"]
 GAIN = "gain"
-Settings = PermutedJob
 
 
 def summaries(files: Files, settings: PermutedJob) -> dict[str, Summary]:

@@ -27,7 +27,6 @@ from pisoft.statistics.reading import Files, Summary
 from pisoft.statistics.scores import StepScores, read_scores
 from pisoft.store.schemas import FILES
 
-Settings = SanityChecksJob
 Correlation = tuple[str, str, str, str, int | str]  # keys of a result
 
 

@@ -41,7 +41,6 @@ from pisoft.statistics.reading import Files, Summary
 from pisoft.store.schemas import FILES
 
 FACTS = ("n_methods", "best_changes", "rank_change")
-Settings = SensitivityJob
 Datasets = Mapping[str, Methods]
 
 

@@ -72,7 +72,6 @@ NOISE_METRICS = (
 )
 
 LOW_PI = 0.3
-Settings = SummariseJob
 
 
 def summaries(files: Files, settings: SummariseJob) -> dict[str, Summary]:

@@ -15,7 +15,6 @@ from pisoft.store.parquet import OK, read_provenance, read_table
 SECONDS = "seconds_per_sample"
 MEMORY = ("peak_memory_mb", "peak_device_memory_mb")  # 10⁶ bytes; null: not on such a device
 AGREEMENT = "float32_agreement"  # of scores in half precision, Spearman's rank correlation
-Settings = RunJob
 
 
 def summaries(files: Files, settings: RunJob) -> dict[str, Summary]:

@@ -46,7 +46,6 @@ SAMPLE_METRICS = {
     NUMERICAL,
 }
 OPTIONAL = {"protocol", "reason"}  # texts that not all samples have
-Settings = UncertaintyJob
 
 
 def summaries(files: Files, settings: UncertaintyJob) -> dict[str, Summary]:

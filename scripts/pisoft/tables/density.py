@@ -43,7 +43,7 @@ def table(view: View) -> Table:
     ]
     missing = "" if CONTROL in density.methods else "Random scores are not among the methods."
     meaning = [notes.text("interval"), notes.of_table("density")]
-    correlated = notes.single_samples(view.settings, "Spearman's ρ with the AUCs")
+    correlated = notes.sparse(view.settings, "single_samples", numbers="Spearman's ρ with the AUCs")
     below = [*meaning, missing, correlated, notes.samples(results)]
     return grid_table(view, results, grid, made, below, "Method or dataset")
 

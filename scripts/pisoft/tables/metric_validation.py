@@ -37,7 +37,7 @@ def table(view: View) -> Table:
     made = grid.blocks(whole, grid.each("dataset", whole.datasets), lines, columns, sparse=True)
     verdicts = _verdicts(whole, lines)
     shares = "Shares of samples and the noise order by the π-Soft metrics"
-    by_sample = notes.single_samples(view.settings, shares)
+    by_sample = notes.sparse(view.settings, "single_samples", numbers=shares)
     below = [*verdicts, notes.of_table("metric_validation"), by_sample, notes.samples(whole)]
     return grid.grid_table(view, results, columns, made, below, corner="Metric")
 

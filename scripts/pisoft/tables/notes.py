@@ -95,11 +95,6 @@ def clamp(where: Clamp) -> str:
     return f"Soft-NS is {CLAMPS[where]}." + (unbounded if where == "none" else "")
 
 
-def single_samples(settings: DisplayJob, numbers: str) -> str:
-    """Say which numbers of single samples' areas there are not, where these are not measured."""
-    return sparse(settings, "single_samples", numbers=numbers)
-
-
 def sparse(settings: DisplayJob, name: str, **numbers: Any) -> str:
     """Return a text of samples that are measured at some retaining probabilities only, if so."""
     measured = settings.pi_per_step

@@ -34,7 +34,7 @@ def table(view: View) -> Table:
     """Build the table of one protocol and model."""
     grid = np.unique(view.results("curves").rows["position"])
     ends = {"first": grid[0], "last": grid[-1], "count": len(grid), "span": np.ptp(grid)}
-    no_medians = notes.single_samples(view.settings, "Medians")
+    no_medians = notes.sparse(view.settings, "single_samples", numbers="Medians")
     medians = "" if no_medians else " Median: not tested. No single sample dominates these."
     areas = notes.of_table("pi_soft_auc", medians=medians, **ends)
     sparse = [no_medians, _too_few(view)]

@@ -38,7 +38,8 @@ def table(view: View) -> Table:
         for dataset, label in results.datasets.items()
     }
     made = blocks(results, titles, each("method", results.methods), grid, grid[0])
-    shares = notes.single_samples(view.settings, "Shares between samples and of draws")
+    shares = "Shares between samples and of draws"
+    of_single = notes.sparse(view.settings, "single_samples", numbers=shares)
     areas = notes.sparse(view.settings, "completed_areas")
-    below = [notes.of_table("variance_components"), areas, shares]
+    below = [notes.of_table("variance_components"), areas, of_single]
     return grid_table(view, results, grid, made, below)
