@@ -25,11 +25,13 @@ from pisoft.config.evaluation import DrawSettings, RankingSettings
 from pisoft.config.jobs.cells import AttributeJob, EvaluateJob, RankingJob
 from pisoft.config.jobs.fields import LoadedModel
 from pisoft.config.jobs.records import FetchJob
+from pisoft.config.jobs.summaries import SummariseRankingJob
 from pisoft.config.resolved import Config
 from pisoft.datasets.sources import fetch
 from pisoft.errors import BenchmarkError
 from pisoft.models.model import ExplainedSample
-from pisoft.statistics.insertion_deletion import ranking_samples
+from pisoft.statistics import insertion_deletion
+from pisoft.statistics.reading import Files
 from pisoft.statistics.results import summary_table
 from pisoft.statistics.soft import summarise
 from pisoft.store.parquet import read_rows, write_rows, write_table
@@ -331,8 +333,9 @@ def test_damaged_results_are_summarised_or_refused_in_one_line(tmp_path, data, k
             kinds = ("soft_samples", "curves", "soft_sample_curves")
             tables = dict(zip(kinds, summarise([path], **STATISTICS), strict=True))
         else:
-            rows = ranking_samples([path], {})
-            tables = {"ranking_samples": summary_table("ranking_samples", rows)}
+            job = SummariseRankingJob(not_applicable={})
+            rows = insertion_deletion.summaries(Files(ranking=[path]), job)
+            tables = {kind: summary_table(kind, frames) for kind, frames in rows.items()}
         for name, table in tables.items():
             write_table(tmp_path / f"{name}.parquet", name, table, {})
     except BenchmarkError as error:

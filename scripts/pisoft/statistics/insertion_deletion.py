@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
 from itertools import product
 from pathlib import Path
 
@@ -30,12 +29,7 @@ METRICS = {  # by curve
 
 
 def summaries(files: Files, settings: SummariseRankingJob) -> dict[str, Summary]:
-    """Return one file of samples, from all `ranking` files."""
-    return {"ranking_samples": ranking_samples(files["ranking"], settings.not_applicable)}
-
-
-def ranking_samples(paths: Iterable[Path], not_applicable: Mapping[str, str]) -> Summary:
-    """Return the `ranking_samples` rows: one per cell, sample and metric.
+    """Return one file of samples, from all `ranking` files: a row per cell, sample and metric.
 
     Counterfactuals have two metrics: the share of tokens replaced at the first flip (1 without
     one), and whether there is none. A dataset without an answer that can flip has one row per
@@ -45,16 +39,17 @@ def ranking_samples(paths: Iterable[Path], not_applicable: Mapping[str, str]) ->
         BenchmarkError: an unreadable file, an unknown or repeated curve of a sample, or an ok row
             without an AUC.
     """
-    frames = [(path.with_suffix("").parts[-3:], _cell(path)) for path in paths]
+    frames = [(path.with_suffix("").parts[-3:], _cell(path)) for path in files["ranking"]]
     explained = dict.fromkeys(cell[:2] for cell, _ in frames)
-    for cell, (dataset, reason) in product(explained, not_applicable.items()):
+    for cell, (dataset, reason) in product(explained, settings.not_applicable.items()):
         without = {"metric": RANKING_METRICS, "status": NOT_APPLICABLE, "reason": reason}
         rows = pd.DataFrame({"sample_id": None, "value": None, **without})
         frames.append(((*cell, dataset), rows))
-    return [
+    samples = [
         frame.assign(model=model, method=method, dataset=dataset)
         for (model, method, dataset), frame in frames
     ]
+    return {"ranking_samples": samples}
 
 
 def _cell(path: Path) -> pd.DataFrame:

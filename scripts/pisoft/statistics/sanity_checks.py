@@ -14,7 +14,8 @@ fewer than three tokens, or whose scores are all equal in either case, has no ρ
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -27,14 +28,12 @@ from pisoft.statistics.reading import Files, Summary
 from pisoft.statistics.scores import StepScores, read_scores
 from pisoft.store.schemas import FILES
 
-Correlation = tuple[str, str, str, str, int | str]  # keys of a result
-
 
 def summaries(files: Files, settings: SanityChecksJob) -> dict[str, Summary]:
     """Return one file, from scores on the original and on the randomised models."""
     prompts = {(path.parts[-2], path.stem): path for path in files["prompts"]}
     scores = {FILES["attributions"].cell(path): path for path in files["attributions"]}
-    columns: dict[tuple[str, str], dict[Correlation, pd.Series]] = {}
+    columns: dict[tuple[str, str], dict[tuple[Any, ...], pd.Series]] = {}
     for cell, path in scores.items():
         if cell.variant:
             continue
@@ -63,11 +62,11 @@ def similarities(
 
     `steps` are of one model and dataset, `changed` are the same on a randomised model.
     """
-    correlations: dict[str, list[float]] = {}
+    correlations = []
     for step, other in zip(steps, changed, strict=True):
-        of_sample = correlations.setdefault(step.prompt["sample_id"], [])
-        if method in step.raw and method in other.raw:
-            of_sample.append(_correlation(step.scores(method), other.scores(method)))
+        both = method in step.raw and method in other.raw
+        rho = _correlation(step.scores(method), other.scores(method)) if both else np.nan
+        correlations.append((step.prompt["sample_id"], rho))
     return _sample_means(correlations)
 
 
@@ -78,13 +77,13 @@ def input_similarities(steps: Sequence[StepScores], method: str) -> pd.Series:
         if method in step.raw and step.perturbable.size >= FEWEST:
             of_step = by_step.setdefault(step.step, {})
             of_step[step.prompt["sample_id"]] = step.scores(method)
-    correlations: dict[str, list[float]] = {step.prompt["sample_id"]: [] for step in steps}
+    correlations = [(step.prompt["sample_id"], np.nan) for step in steps]
     for of_step in by_step.values():
         for sample_id, scores in of_step.items():
             rest = [stretched(of_step[name], scores.size) for name in of_step if name != sample_id]
             if rest:
                 mean = np.mean(rest, axis=0).round(DECIMALS)
-                correlations[sample_id].append(_correlation(scores, mean))
+                correlations.append((sample_id, _correlation(scores, mean)))
     return _sample_means(correlations)
 
 
@@ -98,7 +97,7 @@ def _correlation(one: np.ndarray, other: np.ndarray) -> float:
     return float(rank_correlations(one[None], other[None])[0])
 
 
-def _sample_means(correlations: Mapping[str, Sequence[float]]) -> pd.Series:
-    """Return by sample the mean of the numbers that there are; NaN without any."""
-    values = pd.Series(correlations, dtype=object).explode().astype(float)
-    return values.groupby(level=0, sort=False).mean()
+def _sample_means(correlations: Iterable[tuple[str, float]]) -> pd.Series:
+    """Return by sample the mean of the numbers that are not NaN; NaN without any."""
+    rows = pd.DataFrame(correlations, columns=["sample_id", "rho"]).astype({"rho": float})
+    return rows.groupby("sample_id", sort=False)["rho"].mean()

@@ -7,8 +7,10 @@ import pandas as pd
 import pytest
 
 from helpers.script_runs import summary_rows
+from pisoft.config.jobs.summaries import SummariseRankingJob
 from pisoft.errors import BenchmarkError
-from pisoft.statistics.insertion_deletion import ranking_samples
+from pisoft.statistics.insertion_deletion import summaries
+from pisoft.statistics.reading import Files
 from pisoft.store.parquet import read_provenance, write_rows
 
 METHODS = ("random", "mine")
@@ -120,4 +122,4 @@ def test_a_row_that_cannot_be_is_an_error(tmp_path, changes, problem):
     first, *rest = cell_rows(0)
     write_rows(path, "ranking", [first | changes, *rest], {})
     with pytest.raises(BenchmarkError, match=rf"sst2\.parquet: sample 's0': {problem}; delete"):
-        ranking_samples([path], {})
+        summaries(Files(ranking=[path]), SummariseRankingJob(not_applicable={}))
