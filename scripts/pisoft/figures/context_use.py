@@ -7,9 +7,9 @@ from itertools import product
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import NullLocator, PercentFormatter, ScalarFormatter
+from matplotlib.ticker import PercentFormatter
 
-from pisoft.figures.panels import GREY, Panel, draw, heading, in_rows, lines, n_text
+from pisoft.figures.panels import GREY, Panel, draw, heading, in_rows, lines, n_text, over_doublings
 from pisoft.statistics.context_use import ALL, BY_CHANCE, BY_DEPTH, METRICS
 from pisoft.statistics.metrics import AVERAGE, TOKENS
 from pisoft.statistics.results import select
@@ -49,10 +49,7 @@ def plot(view: View) -> Figure:
             panel.set(xlim=(0, 1), xticks=(0, 0.5, 1))
             panel.xaxis.set_major_formatter(PercentFormatter(1))
         else:
-            panel.set_xscale("log", base=2)
-            panel.set_xticks([*shown["position"].dropna().unique()])
-            panel.xaxis.set_minor_locator(NullLocator())
-            panel.xaxis.set_major_formatter(ScalarFormatter())
+            over_doublings(panel, shown["position"])
             panel.set_ylabel(f"{RECOVERY[metric]}\n{PLANTED_TASKS[task]}")
 
     panels: dict[str, Panel] = {

@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from pisoft.config.studies import grad_ellm_label
-from pisoft.figures.panels import draw, heading, lines, n_text, over_layers
+from pisoft.figures.panels import draw, heading, lines, n_text, over_doublings
 from pisoft.figures.style import line_styles
 from pisoft.statistics.layer_study import REST
 from pisoft.statistics.metrics import AUC_METRICS, METRICS, PROPOSED
@@ -38,7 +38,8 @@ def plot(view: View) -> Figure:
 
     def fill(panel: Axes, metric: str) -> None:
         lines(panel, select(rows, metric=metric), labels, STYLES)
-        over_layers(panel, rows["position"], "Decoder layers summed, counted from the last")
+        over_doublings(panel, rows["position"])
+        panel.set_xlabel("Decoder layers summed, counted from the last")
 
     panels = {METRICS[metric].label: partial(fill, metric=metric) for metric in AUC_METRICS}
     title = heading(view, n_text(rows), message=best_depths(rows, labels))

@@ -14,7 +14,7 @@ from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
-from matplotlib.ticker import FixedLocator, NullLocator, ScalarFormatter
+from matplotlib.ticker import NullLocator, ScalarFormatter
 
 from pisoft.figures.style import (
     LineStyle,
@@ -195,13 +195,12 @@ def over_pi(panels: Sequence[Axes], values: pd.Series) -> None:
             panel.set_ylim(max(min(bottoms), lowest - margin), min(max(tops), highest + margin))
 
 
-def over_layers(panel: Axes, numbers: pd.Series, label: str) -> None:
-    """Space numbers of layers by their ratio, as they are usually doubled, and mark those."""
+def over_doublings(panel: Axes, numbers: pd.Series) -> None:
+    """Space numbers, which are usually doubled, by their ratio, and mark those that there are."""
     panel.set_xscale("log", base=2)
-    panel.xaxis.set_major_locator(FixedLocator(sorted(numbers.dropna().unique())))
+    panel.set_xticks([*numbers.dropna().unique()])
     panel.xaxis.set_minor_locator(NullLocator())
     panel.xaxis.set_major_formatter(ScalarFormatter())
-    panel.set_xlabel(label)
 
 
 # Dots -------------------------------------------------------------------------------------------

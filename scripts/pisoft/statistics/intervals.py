@@ -5,17 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import numpy as np
-import pandas as pd
-from scipy.special import stdtr, stdtrit  # scipy.stats takes longer to import
+from scipy.special import stdtr  # scipy.stats takes longer to import
 
 CONFIDENCE = 0.95
 ROUNDING = 1e-12  # smaller parts of a number are taken for rounding
-
-
-def half_widths(standard_errors: pd.Series, n: pd.Series) -> pd.Series:
-    """Return the half-widths of means' intervals by Student's t; NaN for n < 2 samples."""
-    freedom = (n - 1).where(n > 1).astype(np.float64)
-    return standard_errors * stdtrit(freedom, (1 + CONFIDENCE) / 2)
 
 
 def share_ends(

@@ -67,8 +67,3 @@ def select(rows: pd.DataFrame, **keys: Any) -> pd.DataFrame:
         several = isinstance(values, Collection) and not isinstance(values, str)
         rows = rows[rows[key].isin(list(values) if several else [values])]
     return rows
-
-
-def constant_keys(rows: pd.DataFrame) -> list[str]:
-    """Return the keys that have one value in all rows; without rows, none."""
-    return [key for key in KEYS if rows[key].nunique(dropna=False) == 1]

@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import ndtri, stdtrit  # scipy.stats takes longer to import
 
-from pisoft.statistics.intervals import CONFIDENCE, ROUNDING, half_widths, moment_roots, share_ends
+from pisoft.statistics.intervals import CONFIDENCE, ROUNDING, moment_roots, share_ends
 
 
 @dataclass(frozen=True)
@@ -115,7 +115,8 @@ def mean_rows(values: pd.DataFrame, clusters: Mapping[str, str]) -> pd.DataFrame
     n_clusters = clustered.where(clustered < n)
     scale = np.sqrt(n_clusters / (n_clusters - 1).where(n_clusters > 1))
     errors = values.sem().mask(n_clusters.notna(), of_means.moment_roots.iloc[0] * scale)
-    mean, width = values.mean(), half_widths(errors, clustered)
+    freedom = (clustered - 1).where(clustered > 1).astype(np.float64)
+    mean, width = values.mean(), errors * stdtrit(freedom, (1 + CONFIDENCE) / 2)
     rows = {"value": mean, "standard_error": errors, "low": mean - width, "high": mean + width}
     return pd.DataFrame({**rows, "n_clusters": n_clusters})
 

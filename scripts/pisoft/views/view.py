@@ -16,7 +16,7 @@ from pisoft.config.jobs.displays import DisplayJob
 from pisoft.errors import BenchmarkError
 from pisoft.statistics.metrics import AVERAGE
 from pisoft.statistics.reading import Files
-from pisoft.statistics.results import KEYS, constant_keys, select
+from pisoft.statistics.results import KEYS, select
 from pisoft.store.schemas import RESULT
 from pisoft.views.registry import Display, drawing, files_of
 
@@ -72,20 +72,21 @@ class Results:
 
     @cached_property
     def _constant(self) -> dict[str, Any]:
-        return {key: self._key(key).iloc[0] for key in constant_keys(self.rows)}
+        return {key: of.iloc[0] for key, of in self._keys.items() if of.nunique() == 1}
 
     @cached_property
     def _numbers(self) -> dict[tuple[Any, ...], Number]:
-        rows, keys = self.rows, {key: self._key(key) for key in KEYS}
+        rows, keys = self.rows, self._keys
         of_best = rows["rank"].where(rows["method"] == rows["best"])
         # NaN where the best method is not among the rows: then none is marked as the best.
         ranks = of_best.groupby([keys[key] for key in KEYS if key != "method"]).transform("min")
         numbers = rows.assign(is_best=rows["rank"] == ranks, decimals=decimals(rows)).itertuples()
-        return dict(zip(zip(*keys.values(), strict=True), numbers, strict=True))
+        return dict(zip(keys.itertuples(index=False, name=None), numbers, strict=True))
 
-    def _key(self, key: str) -> pd.Series:
-        """Return a key of every row; a position that does not apply is "", like other keys."""
-        return self.rows[key].astype(object).where(self.rows[key].notna(), "")
+    @cached_property
+    def _keys(self) -> pd.DataFrame:
+        """The keys of every row; a position that does not apply is "", like other keys."""
+        return self.rows[KEYS].astype(object).where(self.rows[KEYS].notna(), "")
 
     def number(self, keys: Keys) -> Number:
         """Return the row with these keys, or :data:`MISSING`; other keys are the shared ones."""

@@ -8,13 +8,18 @@ from statsmodels.stats.proportion import proportion_confint
 
 from pisoft.statistics import intervals
 from pisoft.statistics.intervals import adjusted_ends, moment_roots, share_ends
+from pisoft.statistics.samples import mean_rows
 
 
 @pytest.mark.parametrize("n", [2, 3, 400])
-def test_half_widths_of_intervals_of_means_are_those_of_the_distribution(n):
-    widths = intervals.half_widths(pd.Series([0.5, 0.5, 0.5]), pd.Series([n, 1, 0]))
-    assert widths[0] == pytest.approx(0.5 * t.ppf(0.975, n - 1))
-    assert widths[1:].isna().all()
+def test_intervals_of_means_are_those_of_the_distribution(n):
+    values = pd.DataFrame(np.random.default_rng(n).gamma(1, size=(n, 3)))
+    values.loc[1:, 1] = np.nan
+    values[2] = np.nan
+    rows = mean_rows(values, {})
+    expected = t.interval(0.95, n - 1, values[0].mean(), values[0].sem())
+    assert rows.loc[0, ["low", "high"]].tolist() == pytest.approx(expected)
+    assert rows.loc[1:, ["low", "high"]].isna().all(axis=None)
 
 
 def of_mean(values):

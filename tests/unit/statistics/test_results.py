@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from pisoft.statistics.results import KEYS, constant_keys, select, summary_table
+from pisoft.statistics.results import KEYS, select, summary_table
 from pisoft.store.schemas import SCHEMAS
 
 NUMBERS = pd.DataFrame({"metric": ["a", "a"], "method": ["x", "y"], "value": [1, np.nan]})
@@ -31,10 +31,8 @@ def test_an_unknown_column_and_two_numbers_with_the_same_keys_are_errors():
         summary_table("ranks", [NUMBERS, NUMBERS.assign(value=2.0)[:1]])
 
 
-def test_rows_are_selected_by_one_value_or_several_and_a_shared_key_is_constant():
+def test_rows_are_selected_by_one_value_or_several():
     rows = summary_table("ranks", [NUMBERS]).to_pandas()
     assert select(rows, method="x")["method"].tolist() == ["x"]
     assert select(rows, method={"y": "Label"}, metric=("a", "b"))["method"].tolist() == ["y"]
     assert select(rows, metric="b").empty
-    assert constant_keys(rows) == [key for key in KEYS if key != "method"]
-    assert constant_keys(rows[:0]) == []
