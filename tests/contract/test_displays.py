@@ -25,8 +25,8 @@ from pisoft.figures.style import page_width, theme
 from pisoft.store.schemas import SCHEMAS
 from pisoft.store.shards import shards_of
 from pisoft.tables.writer import write
-from pisoft.views.registry import DRAWN, ENDINGS, PACKAGE, Display, displays_in, files_of
-from pisoft.views.view import displayed
+from pisoft.views.registry import ENDINGS, PACKAGE, Display, displays_in, files_of
+from pisoft.views.view import DRAWN, displayed
 
 EVERY = [(room, name) for room in ENDINGS for name in displays_in(room)]
 PLAIN = "several"  # the result set that processes draw
@@ -51,7 +51,7 @@ of_each_case = pytest.mark.parametrize(
     "case", [name for name in result_sets.CASES if name != GOLDEN_ALONE]
 )
 DISPLAY = """\
-from pisoft.views.registry import display
+from pisoft.views.view import display
 
 @display(title="Mine", reads=("ranks",){more})
 def table(view): ...

@@ -59,10 +59,9 @@ def test_only_what_changed_is_computed_again(finished, tmp_path):
 TABLE = '''\
 """How many samples each model answered."""
 
-from pisoft.views.registry import display
 from pisoft.tables.grid import Column, blocks, each, grid_table
 from pisoft.tables.layout import Entry, Table
-from pisoft.views.view import View
+from pisoft.views.view import View, display
 
 @display(title="Answered samples", by=("model",), reads=("accuracy",))
 def table(view: View) -> Table:

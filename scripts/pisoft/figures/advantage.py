@@ -8,9 +8,8 @@ from pisoft.figures.panels import heading, in_width, n_text
 from pisoft.figures.pi_curves_all import by_method
 from pisoft.figures.style import theme, width
 from pisoft.statistics.metrics import CURVE_METRICS, LEVEL, NO_CONTROL
-from pisoft.views.registry import display
 from pisoft.views.titles import by_metric, count_text
-from pisoft.views.view import Results, View
+from pisoft.views.view import Results, View, display
 
 
 @display(

@@ -14,9 +14,8 @@ from pisoft.statistics.context_use import ALL, BY_CHANCE, BY_DEPTH, METRICS
 from pisoft.statistics.metrics import AVERAGE, TOKENS
 from pisoft.statistics.results import select
 from pisoft.views.labels import PLANTED_TASKS, RECOVERY
-from pisoft.views.registry import display
 from pisoft.views.titles import best_recovery
-from pisoft.views.view import View
+from pisoft.views.view import View, display
 
 AXES = {ALL: "Tokens of the text", BY_DEPTH: "Depth of the statement"}
 

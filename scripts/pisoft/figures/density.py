@@ -9,9 +9,8 @@ from pisoft.figures.style import abreast, theme
 from pisoft.formatting import signed
 from pisoft.statistics.metrics import AUC_METRICS, METRICS
 from pisoft.statistics.results import select
-from pisoft.views.registry import display
 from pisoft.views.titles import by_metric
-from pisoft.views.view import Number, View
+from pisoft.views.view import Number, View, display
 
 MEASURE = "mean_score"
 PARTS = ["all", "without random"]

@@ -13,9 +13,8 @@ from pisoft.figures.style import line_styles
 from pisoft.statistics.layer_study import REST
 from pisoft.statistics.metrics import AUC_METRICS, METRICS, PROPOSED
 from pisoft.statistics.results import select
-from pisoft.views.registry import display
 from pisoft.views.titles import best_depths
-from pisoft.views.view import View
+from pisoft.views.view import View, display
 
 # Both weightings look like the methods that have them in the other figures.
 STYLES = dict(zip(("loosened", "original"), line_styles(PROPOSED).values(), strict=True))

@@ -11,8 +11,7 @@ from pisoft.figures.style import FULL_WIDTH, page_width, theme, width
 from pisoft.statistics.method_agreement import METRICS, with_averages
 from pisoft.statistics.metrics import AVERAGE
 from pisoft.statistics.results import select
-from pisoft.views.registry import display
-from pisoft.views.view import View
+from pisoft.views.view import View, display
 
 NAMES, CELL, NUMBER = 1.6, 0.22, 0.19  # inches: of names, and wide enough for a cell, a number
 OVERLAP_MEANING = "overlap of top 10 %\n(1: same tokens, about 0.1: unrelated)"

@@ -13,8 +13,7 @@ from pisoft.figures.style import FULL_WIDTH, page_width, theme, width
 from pisoft.statistics.metric_agreement import Labels, metric_agreement, ordering_metrics
 from pisoft.statistics.metrics import AVERAGE
 from pisoft.statistics.results import select
-from pisoft.views.registry import display
-from pisoft.views.view import View
+from pisoft.views.view import View, display
 
 PANELS_ABREAST = 5  # of single datasets
 

@@ -12,9 +12,8 @@ from pisoft.figures.style import LineStyle, abreast, theme
 from pisoft.statistics.metrics import CURVE_METRICS
 from pisoft.statistics.results import select
 from pisoft.views.labels import CONTROL_PAIRS
-from pisoft.views.registry import display
 from pisoft.views.titles import CHANCE, controls_in_order
-from pisoft.views.view import View
+from pisoft.views.view import View, display
 
 # Of the metrics, where lines are no methods.
 STYLES = {"pi_soft_ns": LineStyle("black", "", "-"), "pi_soft_nc": LineStyle("#0B4FB3", "", "--")}

@@ -13,9 +13,8 @@ from pisoft.figures.panels import GREY, Panel, draw, heading, in_rows, lines, n_
 from pisoft.figures.style import abreast
 from pisoft.statistics.off_distribution import CLEAN, OPERATORS
 from pisoft.statistics.results import select
-from pisoft.views.registry import display
 from pisoft.views.titles import entropy_differences
-from pisoft.views.view import View
+from pisoft.views.view import View, display
 
 MEASURES = {
     "entropy": "Entropy of the\nprediction, nats",

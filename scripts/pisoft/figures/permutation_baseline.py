@@ -7,9 +7,8 @@ from matplotlib.figure import Figure
 from pisoft.figures.panels import GREY, dot_panels, n_text
 from pisoft.statistics.metrics import AUC_METRICS, LEVEL, METRICS
 from pisoft.statistics.results import select
-from pisoft.views.registry import display
 from pisoft.views.titles import by_metric
-from pisoft.views.view import View
+from pisoft.views.view import View, display
 
 
 @display(

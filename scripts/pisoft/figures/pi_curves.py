@@ -18,9 +18,8 @@ from pisoft.figures.panels import draw, heading, lines, n_text, over_pi
 from pisoft.figures.style import line_styles
 from pisoft.statistics.metrics import AUC_METRICS, CONTROL, CURVE_METRICS, LEVEL, PROPOSED
 from pisoft.statistics.results import select
-from pisoft.views.registry import display
 from pisoft.views.titles import by_metric
-from pisoft.views.view import View
+from pisoft.views.view import View, display
 
 MOST_LEADERS = 4  # of the best and those not significantly different from them, that are in colour
 OTHERS = "#D4D4D4"

@@ -25,9 +25,8 @@ from pisoft.figures.panels import (
 from pisoft.figures.style import line_styles, theme
 from pisoft.statistics.metrics import CONTROL, CURVE_METRICS
 from pisoft.statistics.results import select
-from pisoft.views.registry import display
 from pisoft.views.titles import by_metric
-from pisoft.views.view import View
+from pisoft.views.view import View, display
 
 COLUMNS = 5  # of panels
 ROW_HEIGHT = 1.25  # inches

@@ -28,8 +28,7 @@ from pisoft.statistics.metrics import CONTROL
 from pisoft.statistics.results import select
 from pisoft.statistics.scores import StepScores, read_scores
 from pisoft.store.parquet import OK, read_table
-from pisoft.views.registry import display
-from pisoft.views.view import Results, View
+from pisoft.views.view import Results, View, display
 
 TARGET = 0.3  # of the panels that show one retaining probability; the nearest on the grid is used
 POINT_SIZE = 5

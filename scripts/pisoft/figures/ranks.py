@@ -18,9 +18,8 @@ from matplotlib.transforms import ScaledTranslation
 from pisoft.figures.panels import GREY, LINE_HEIGHT, dots, draw, heading, n_text
 from pisoft.statistics.metrics import AUC_METRICS, AVERAGE, LEVEL, METRICS
 from pisoft.statistics.results import select
-from pisoft.views.registry import display
 from pisoft.views.titles import by_metric
-from pisoft.views.view import View
+from pisoft.views.view import View, display
 
 PARTS = ["rank", "mean_rank", "best_share"]
 MOST_TICKS = 6  # of ranks

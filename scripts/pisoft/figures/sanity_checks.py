@@ -6,9 +6,8 @@ from matplotlib.figure import Figure
 
 from pisoft.figures.panels import GREY, dot_panels, n_text
 from pisoft.views.labels import sanity_checks
-from pisoft.views.registry import display
 from pisoft.views.titles import unchanged_scores
-from pisoft.views.view import View
+from pisoft.views.view import View, display
 
 
 @display(

@@ -15,8 +15,7 @@ from matplotlib.figure import Figure
 from pisoft.figures.panels import draw, heading, in_rows, n_text
 from pisoft.figures.style import line_styles
 from pisoft.statistics.scores import StepScores, read_scores, scores_by_sample
-from pisoft.views.registry import display
-from pisoft.views.view import View
+from pisoft.views.view import View, display
 
 EDGES = np.linspace(0, 1, 41)  # of the histogram's bins
 COLUMNS = 3  # of panels

@@ -14,9 +14,8 @@ from pisoft.figures.style import abreast
 from pisoft.statistics.alternatives import ALTERNATIVES
 from pisoft.statistics.metrics import AUC_METRICS, AVERAGE, METRICS
 from pisoft.statistics.results import select
-from pisoft.views.registry import display
 from pisoft.views.titles import MOSTLY, changed_leaders
-from pisoft.views.view import MISSING, View
+from pisoft.views.view import MISSING, View, display
 
 SAME, CHANGED, SINGLE = "#0072B2", "#D55E00", "#8C8C8C"
 BESIDE = 1.02  # in widths of a panel: where shares stand

@@ -30,9 +30,8 @@ from pisoft.segments import sentences
 from pisoft.statistics.scores import StepScores, read_scores
 from pisoft.store.cells import read_generations, read_prompts, target_text
 from pisoft.store.parquet import OK
-from pisoft.views.registry import display
 from pisoft.views.titles import shared_top_tokens
-from pisoft.views.view import View
+from pisoft.views.view import View, display
 
 LONGEST_ANSWER = 60  # characters of it in a heading
 SHORTEST_SENTENCE = 5  # tokens; in shorter ones a single top token makes a crowd

@@ -7,8 +7,7 @@ from pisoft.store.parquet import TOO_MANY_WORDS
 from pisoft.tables import notes
 from pisoft.tables.grid import Column, blocks, each, grid_table, plain, with_interval
 from pisoft.tables.layout import Entry, Table, number_text
-from pisoft.views.registry import display
-from pisoft.views.view import Number, View
+from pisoft.views.view import Number, View, display
 
 
 def of_records(number: Number) -> Entry:

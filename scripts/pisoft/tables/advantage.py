@@ -13,8 +13,7 @@ from pisoft.statistics.metrics import AVERAGE, CURVE_METRICS, LEVEL, NO_CONTROL
 from pisoft.tables import notes
 from pisoft.tables.grid import Column, blocks, each, grid_table, p_value, with_interval
 from pisoft.tables.layout import Entry, Table
-from pisoft.views.registry import display
-from pisoft.views.view import Results, View
+from pisoft.views.view import Results, View, display
 
 HALVES = {"lower": "π ≤ 0.5", "upper": "π > 0.5", "upper_minus_lower": "Larger for π > 0.5 by"}
 VERDICTS = {  # by whether it is significantly better than random scores below 0.5, and above it

@@ -6,8 +6,7 @@ from pisoft.statistics.context_use import ALL, BY_CHANCE, BY_DEPTH, DEPTHS, METR
 from pisoft.tables import grid, notes
 from pisoft.tables.layout import Block, Table
 from pisoft.views.labels import RECOVERY
-from pisoft.views.registry import display
-from pisoft.views.view import View
+from pisoft.views.view import View, display
 
 
 @display(

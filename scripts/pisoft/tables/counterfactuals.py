@@ -14,8 +14,7 @@ from pisoft.statistics.metrics import (
 from pisoft.tables import notes
 from pisoft.tables.layout import Table, interval_text, number_text
 from pisoft.tables.ranking import ranking
-from pisoft.views.registry import display
-from pisoft.views.view import View
+from pisoft.views.view import View, display
 
 
 @display(

@@ -6,8 +6,7 @@ from pisoft.statistics.metrics import DATAMODEL_METRICS
 from pisoft.tables import notes
 from pisoft.tables.layout import Table
 from pisoft.tables.ranking import ranking
-from pisoft.views.registry import display
-from pisoft.views.view import View
+from pisoft.views.view import View, display
 
 
 @display(

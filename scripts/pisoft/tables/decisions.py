@@ -8,8 +8,7 @@ from pisoft.statistics.decisions import BY_TEST, NOT_SIGNIFICANT, OPEN
 from pisoft.statistics.metrics import AUC_METRICS, METRICS, NO_CONTROL
 from pisoft.tables import grid, notes
 from pisoft.tables.layout import Block, Entry, Table
-from pisoft.views.registry import display
-from pisoft.views.view import Number, Results, View
+from pisoft.views.view import Number, Results, View, display
 
 
 def _verdict(number: Number) -> Entry:

@@ -11,8 +11,7 @@ from pisoft.statistics.metrics import AUC_METRICS, AVERAGE, CONTROL, METRICS
 from pisoft.tables import notes
 from pisoft.tables.grid import blocks, columns, each, grid_table, with_interval
 from pisoft.tables.layout import Entry, Table, p_text
-from pisoft.views.registry import display
-from pisoft.views.view import Number, View
+from pisoft.views.view import Number, View, display
 
 MEASURES = {"mean_score": "Mean score (1 is dense)", "gini": "Gini index (0 is dense)"}
 AMONG = {"all": "all methods", "without random": "without random scores"}

@@ -6,8 +6,7 @@ from pisoft.statistics.metrics import EVIDENCE_METRICS
 from pisoft.tables import notes
 from pisoft.tables.layout import Table
 from pisoft.tables.ranking import ranking
-from pisoft.views.registry import display
-from pisoft.views.view import View
+from pisoft.views.view import View, display
 
 # Metrics of uninformative scores, and the numbers that they are the chance level of.
 CHANCE = {"evidence_by_chance": "the first three", "auprc_by_chance": "AUPRC"}

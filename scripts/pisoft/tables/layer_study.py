@@ -13,8 +13,7 @@ from pisoft.statistics.results import select
 from pisoft.tables import notes
 from pisoft.tables.grid import Column, blocks, columns, grid_table, metrics, plain
 from pisoft.tables.layout import Entry, Table, number_text, rank_text
-from pisoft.views.registry import display
-from pisoft.views.view import Number, View
+from pisoft.views.view import Number, View, display
 
 
 @display(

@@ -11,8 +11,7 @@ from pisoft.statistics.metrics import METRICS
 from pisoft.tables import grid, notes
 from pisoft.tables.layout import Entry, Table, interval_text, number_text
 from pisoft.views.labels import CONTROL_PAIRS
-from pisoft.views.registry import display
-from pisoft.views.view import MISSING, Keys, Number, Results, View
+from pisoft.views.view import MISSING, Keys, Number, Results, View, display
 
 ORDER = dict(list(CONTROL_PAIRS.items())[:3])  # neighbours of the order that is to be recovered
 SHARES = {**CONTROL_PAIRS, "ladder": "Noise order (τ)"}

@@ -8,8 +8,7 @@ from pisoft.statistics.metrics import METRICS
 from pisoft.tables import notes
 from pisoft.tables.grid import blocks, columns, each, grid_table, with_interval
 from pisoft.tables.layout import Table
-from pisoft.views.registry import display
-from pisoft.views.view import View
+from pisoft.views.view import View, display
 
 SHOWN = ("auc_pi_soft_ns", "auc_pi_soft_nc", "soft_ns", "soft_nc", "deletion_auc", "insertion_auc")
 

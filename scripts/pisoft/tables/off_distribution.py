@@ -8,8 +8,7 @@ from pisoft.statistics.off_distribution import CLEAN, OPERATORS
 from pisoft.tables import notes
 from pisoft.tables.grid import Column, blocks, each, grid_table, with_interval
 from pisoft.tables.layout import Block, Table
-from pisoft.views.registry import display
-from pisoft.views.view import Results, View
+from pisoft.views.view import Results, View, display
 
 COLUMNS = [
     Column("Entropy, nats", {"metric": "entropy"}, with_interval),

@@ -6,8 +6,7 @@ from pisoft.statistics.metrics import METRICS
 from pisoft.tables import notes
 from pisoft.tables.grid import Column, blocks, columns, each, grid_table, rank, ranked
 from pisoft.tables.layout import Table
-from pisoft.views.registry import display
-from pisoft.views.view import View
+from pisoft.views.view import View, display
 
 SHOWN = {
     "soft_ns": METRICS["soft_ns"].label,

@@ -5,8 +5,7 @@ from __future__ import annotations
 from pisoft.statistics.permutation_baseline import METRICS
 from pisoft.tables import grid, notes
 from pisoft.tables.layout import Table
-from pisoft.views.registry import display
-from pisoft.views.view import View
+from pisoft.views.view import View, display
 
 
 @display(

@@ -12,8 +12,7 @@ from pisoft.statistics.soft import NOISE_METRICS
 from pisoft.tables import notes
 from pisoft.tables.layout import Table
 from pisoft.tables.ranking import ranking
-from pisoft.views.registry import display
-from pisoft.views.view import View
+from pisoft.views.view import View, display
 
 ROBUST_METRICS = (  # that no single sample can rule
     "ratio_auc_pi_soft_ns",

@@ -9,8 +9,7 @@ from pisoft.statistics.metrics import AUC_METRICS, AVERAGE, METRICS
 from pisoft.tables import notes
 from pisoft.tables.grid import Column, blocks, columns, each, general, grid_table, rank
 from pisoft.tables.layout import Entry, Table
-from pisoft.views.registry import display
-from pisoft.views.view import Number, View
+from pisoft.views.view import Number, View, display
 
 
 @display(

@@ -6,9 +6,8 @@ from pisoft.tables import notes
 from pisoft.tables.grid import Column, blocks, each, grid_table, with_interval
 from pisoft.tables.layout import Table
 from pisoft.views.labels import sanity_checks
-from pisoft.views.registry import display
 from pisoft.views.titles import UNCHANGED
-from pisoft.views.view import View
+from pisoft.views.view import View, display
 
 
 @display(

@@ -11,8 +11,7 @@ from pisoft.statistics.alternatives import ALTERNATIVES
 from pisoft.statistics.metrics import AUC_METRICS
 from pisoft.tables import grid, notes
 from pisoft.tables.layout import Entry, Table
-from pisoft.views.registry import display
-from pisoft.views.view import Number, Results, View
+from pisoft.views.view import Number, Results, View, display
 
 
 @display(

@@ -14,8 +14,7 @@ from pisoft.statistics.timings import SECONDS
 from pisoft.tables import notes
 from pisoft.tables.grid import Column, blocks, each, grid_table
 from pisoft.tables.layout import Entry, Table, number_text
-from pisoft.views.registry import display
-from pisoft.views.view import Number, View
+from pisoft.views.view import Number, View, display
 
 
 @display(title="Time and memory of attribution", reads=("timings",), cells="timed")

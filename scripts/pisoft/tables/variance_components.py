@@ -8,8 +8,7 @@ from pisoft.statistics.metrics import AUC_METRICS, METRICS
 from pisoft.tables import notes
 from pisoft.tables.grid import Column, blocks, columns, each, grid_table
 from pisoft.tables.layout import Entry, Table, number_text
-from pisoft.views.registry import display
-from pisoft.views.view import Number, View
+from pisoft.views.view import Number, View, display
 
 SOURCES = {"between_samples": "Between samples", "monte_carlo": "Draws", "numerical": "Rounding"}
 

@@ -1,24 +1,23 @@
 """Tables and figures: what each says of itself, read without importing it.
 
-A display is a module of `tables/` or `figures/` with one function that :func:`display` decorates.
-The workflow may run where neither pandas nor matplotlib is installed, so it reads the arguments of
-the decorator from the source (:func:`displays_in`); jobs import the function (:func:`drawing`).
+A display is a module of `tables/` or `figures/` with one function that
+:func:`pisoft.views.view.display` decorates. The workflow may run where neither pandas nor
+matplotlib is installed, so it reads the arguments of the decorator from the source
+(:func:`displays_in`); jobs import the function (:func:`pisoft.views.view.drawing`).
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from importlib import import_module
 from itertools import product
 from pathlib import Path
 from string import Formatter
-from typing import Any, TypeVar
 
 from pisoft.config.jobs.displays import DisplayJob
-from pisoft.errors import BenchmarkError, did_you_mean
+from pisoft.errors import BenchmarkError
 from pisoft.store.shards import cell_path
 
 PACKAGE = Path(__file__).parents[1]
@@ -60,22 +59,6 @@ class Display:
         return (*(("csv",) if self.numbers else ()), *ENDINGS[room])
 
 
-F = TypeVar("F", bound=Callable[..., Any])
-DRAWN: dict[str, tuple[Display, Callable[..., Any]]] = {}
-"""By its module, each imported display and its function."""
-
-
-def display(title: str, **arguments: Any) -> Callable[[F], F]:
-    """Make a function a table or a figure; all arguments, see :class:`Display`, are literals."""
-    described = Display(title=title, **arguments)
-
-    def mark(function: F) -> F:
-        DRAWN[function.__module__] = described, function
-        return function
-
-    return mark
-
-
 @cache  # every display of a process asks for it
 def displays_in(room: str, package: Path = PACKAGE) -> dict[str, Display]:
     """Return the displays in `tables` or `figures` (`room`) by name, read from their source.
@@ -96,20 +79,6 @@ def displays_in(room: str, package: Path = PACKAGE) -> dict[str, Display]:
                             f"{file}: display(…) takes literals, by their names: {error}"
                         ) from None
     return displays
-
-
-def drawing(room: str, name: str) -> tuple[Display, Callable[..., Any]]:
-    """Import a table or a figure.
-
-    Raises:
-        BenchmarkError: no such name, with the nearest match.
-    """
-    names = displays_in(room)
-    if name not in names:
-        raise BenchmarkError(f"pisoft/{room}: unknown name '{name}'{did_you_mean(name, names)}")
-    module = f"pisoft.{room}.{name}"
-    import_module(module)
-    return DRAWN[module]
 
 
 def files_of(

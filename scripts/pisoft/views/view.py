@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from importlib import import_module
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 
 from pisoft.config.jobs.displays import DisplayJob
-from pisoft.errors import BenchmarkError
+from pisoft.errors import BenchmarkError, did_you_mean
 from pisoft.statistics.metrics import AVERAGE
 from pisoft.statistics.reading import Files
 from pisoft.statistics.results import KEYS, select
 from pisoft.store.schemas import RESULT
-from pisoft.views.registry import Display, drawing, files_of
+from pisoft.views.registry import Display, displays_in, files_of
 
 Keys = Mapping[str, Any]
 Number = Any  # a row of results, its columns as attributes
@@ -151,6 +152,38 @@ class View:
         rows = self.files.rows_if_any(question, **cell)
         methods = {**self.settings.methods, **self.settings.controls}
         return Results(rows, methods, self.settings.datasets).of(rows)
+
+
+# Tables and figures as functions ------------------------------------------------------------------
+
+F = TypeVar("F", bound=Callable[..., Any])
+DRAWN: dict[str, tuple[Display, Callable[..., Any]]] = {}
+"""By its module, each imported display and its function."""
+
+
+def display(title: str, **arguments: Any) -> Callable[[F], F]:
+    """Make a function a table or a figure; all arguments, see :class:`Display`, are literals."""
+    described = Display(title=title, **arguments)
+
+    def mark(function: F) -> F:
+        DRAWN[function.__module__] = described, function
+        return function
+
+    return mark
+
+
+def drawing(room: str, name: str) -> tuple[Display, Callable[..., Any]]:
+    """Import a table or a figure.
+
+    Raises:
+        BenchmarkError: no such name, with the nearest match.
+    """
+    names = displays_in(room)
+    if name not in names:
+        raise BenchmarkError(f"pisoft/{room}: unknown name '{name}'{did_you_mean(name, names)}")
+    module = f"pisoft.{room}.{name}"
+    import_module(module)
+    return DRAWN[module]
 
 
 def displayed(

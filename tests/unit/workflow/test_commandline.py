@@ -11,7 +11,8 @@ import pytest
 from helpers import script_runs
 from helpers.workflow_rules import parsed_rules
 from pisoft.errors import BenchmarkError
-from pisoft.views.registry import ENDINGS, displays_in, drawing
+from pisoft.views.registry import ENDINGS, displays_in
+from pisoft.views.view import drawing
 from pisoft.workflow import commandline
 from pisoft.workflow.commandline import job_parser, summary_module
 
