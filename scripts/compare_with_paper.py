@@ -21,8 +21,7 @@ from pisoft.statistics.published import load_published
 from pisoft.statistics.published_settings import differences
 from pisoft.statistics.reading import load_rows
 from pisoft.store.files import whole_files
-from pisoft.tables.layout import EXPLORER
-from pisoft.tables.writer import addresses
+from pisoft.tables.writer import EXPLORER, addresses
 from pisoft.views.view import Results
 from pisoft.workflow.commandline import job_parser, run
 

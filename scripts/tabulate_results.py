@@ -7,8 +7,7 @@ from dataclasses import replace
 
 from pisoft.config.jobs.displays import DisplayJob
 from pisoft.store.files import whole_files
-from pisoft.tables.layout import EXPLORER, explorer_links
-from pisoft.tables.writer import addresses, write
+from pisoft.tables.writer import EXPLORER, addresses, explorer_links, write
 from pisoft.views.view import displayed
 from pisoft.workflow.commandline import display_parser, run
 

@@ -12,7 +12,7 @@ import pandas as pd
 from documents import put_between_markers
 from pisoft.errors import BenchmarkError
 from pisoft.statistics.metrics import METRICS
-from pisoft.tables.layout import interval_text
+from pisoft.tables.grid import interval_text
 from pisoft.workflow.commandline import run
 
 PAGE = Path("docs/explanation/pitfalls.md")

@@ -17,8 +17,7 @@ import pandas as pd
 from comparable_runs import NOT_STATED, Settings, cell_settings, differences
 from documents import render
 from pisoft.statistics.metrics import AUC_METRICS, AVERAGE, DECIMALS, METRICS
-from pisoft.tables.grid import each, mark
-from pisoft.tables.layout import interval_text, number_text, rank_text
+from pisoft.tables.grid import each, interval_text, mark, number_text, rank_text
 from pisoft.views.view import decimals
 from summary import Summary, kept
 

@@ -28,7 +28,7 @@ from pisoft.pages.findings import (
 )
 from pisoft.statistics.advantage import HALVES
 from pisoft.statistics.metrics import AUC_METRICS, LEVEL, METRICS
-from pisoft.tables.layout import interval_text, p_text
+from pisoft.tables.grid import interval_text, p_text
 
 HOLDS, FAILS, OPEN = "holds", "does not hold", "inconclusive at this sample size"
 NOT_RUN = "not tested in this run"

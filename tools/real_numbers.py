@@ -17,15 +17,20 @@ from pisoft.statistics.published_settings import SETTINGS, as_text
 from pisoft.statistics.results import in_both_orders, select
 from pisoft.tables import decisions, notes, off_distribution, sensitivity
 from pisoft.tables.accuracy import COLUMNS as ANSWERS
-from pisoft.tables.grid import Column, blocks, columns, each, metrics, ranked
-from pisoft.tables.layout import (
+from pisoft.tables.grid import (
     NOTHING,
     Block,
+    Column,
     Entry,
+    blocks,
+    columns,
+    each,
     interval_text,
+    metrics,
     number_text,
     p_text,
     rank_text,
+    ranked,
 )
 from pisoft.views.view import Results
 from summary import Summary

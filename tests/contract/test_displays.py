@@ -251,7 +251,7 @@ def test_what_the_workflow_cannot_read_is_an_error_with_the_file(tmp_path, more)
 
 def test_a_module_without_the_decorator_is_no_display():
     names = {file.stem for file in (PACKAGE / "tables").glob("*.py")}
-    assert {"layout", "writer"} <= names - set(displays_in("tables"))
+    assert {"grid", "writer"} <= names - set(displays_in("tables"))
 
 
 def test_a_display_reads_all_shards_of_a_dataset_that_is_cut():

@@ -17,7 +17,7 @@ from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 
 from pisoft.pages.page import Page
-from pisoft.tables.layout import Table
+from pisoft.tables.grid import Table
 from pisoft.tables.writer import render_html
 
 GOLDEN = Path(__file__).parents[1] / "contract/golden"

@@ -59,8 +59,7 @@ def test_only_what_changed_is_computed_again(finished, tmp_path):
 TABLE = '''\
 """How many samples each model answered."""
 
-from pisoft.tables.grid import Column, blocks, each, grid_table
-from pisoft.tables.layout import Entry, Table
+from pisoft.tables.grid import Entry, Table, Column, blocks, each, grid_table
 from pisoft.views.view import View, display
 
 @display(title="Answered samples", by=("model",), reads=("accuracy",))

@@ -15,9 +15,9 @@ from pisoft.statistics import published as paper
 from pisoft.statistics.metrics import AVERAGE
 from pisoft.statistics.published_settings import LEFT_OPEN, as_text, compared_settings, differences
 from pisoft.statistics.results import select
-from pisoft.tables import layout
-from pisoft.tables.grid import blocks, columns, each, plain
-from pisoft.tables.layout import Block, Entry, Row, Table
+from pisoft.tables import grid
+from pisoft.tables.grid import Block, Entry, Row, Table, blocks, columns, each, plain
+from pisoft.tables.writer import explorer_links
 from pisoft.views.view import Number, Results
 
 ROWS = {**paper.DATASETS, AVERAGE: "Average"}
@@ -44,7 +44,7 @@ def against_paper_page(
     }
     datasets = settings.datasets.keys() - settings.other_datasets.keys()
     labels = {name: label for name, label in paper.DATASETS.items() if name in datasets}
-    links = layout.explorer_links(explorer, models, labels)
+    links = explorer_links(explorer, models, labels)
     cells = cells[cells["model"].isin(models)]
     summary = summary_table(agreements[agreements["model"].isin(models)], links)
     orders = "How far the published order depends on single datasets"
@@ -143,7 +143,7 @@ def _robustness(robustness: pd.DataFrame) -> tuple[str, ...]:
         "another method would be best or share the first rank without one of the datasets. "
         f"The order changes most in {paper.METRICS[least['metric']].label} of "
         f"{where(least['model'], least['protocol'])}, without {paper.DATASETS[least['other']]}: "
-        f"τ = {layout.number_text(least['value'], 2)}.",
+        f"τ = {grid.number_text(least['value'], 2)}.",
     )
 
 
@@ -180,7 +180,7 @@ def summary_table(agreements: pd.DataFrame, links: Mapping[str, Mapping[str, str
     for (model, protocol, metric), rows in agreements.groupby(keys, sort=False):
         taus = rows.set_index("dataset")["kendall_tau"].reindex(datasets)
         texts = [f"{rows[name].sum():.0f}" for name in _COUNTS]
-        texts += [layout.number_text(tau, 2) for tau in taus]
+        texts += [grid.number_text(tau, 2) for tau in taus]
         label = paper.METRICS[metric].label + (f" · {protocol}" if protocol else "")
         lines.setdefault(paper.MODELS[model], []).append(Row(label, tuple(map(Entry, texts))))
     return Table(
@@ -246,24 +246,24 @@ def robustness_tables(robustness: pd.DataFrame) -> Iterator[Table]:
 
 def place(number: Number) -> Entry:
     """Show a rank; the best is bold."""
-    return Entry(layout.rank_text(number.rank), strong=number.is_best)
+    return Entry(grid.rank_text(number.rank), strong=number.is_best)
 
 
 def _cell_row(cell: Any) -> Row:
     """Return one method's row of a dataset; whole numbers get one digit more."""
     digits = max(cell.decimals, 1)
     failed = f" ({cell.n_failed:.0f})" if cell.n_failed > 0 else ""
-    difference = layout.number_text(cell.difference, digits)
+    difference = grid.number_text(cell.difference, digits)
     if cell.difference >= 0:
         difference = f"+{difference}"
     if cell.metric == outcomes.SECONDS and not pd.isna(cell.value):
         difference = f"{cell.value / cell.published:.2g}" if cell.published else NOTHING
-    interval = layout.interval_text(cell.low, cell.high, digits)
+    interval = grid.interval_text(cell.low, cell.high, digits)
     return Row(
         {**paper.METHODS, **paper.VARIANTS}[cell.method],
         (
             Entry(f"{cell.published:.{cell.decimals}f}"),
-            Entry(layout.number_text(cell.value, digits), interval=interval),
+            Entry(grid.number_text(cell.value, digits), interval=interval),
             Entry(difference),
             Entry(cell.outcome),
             Entry(NOTHING if pd.isna(cell.n) else f"{cell.n:.0f}{failed}"),

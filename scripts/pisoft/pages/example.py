@@ -7,7 +7,7 @@ import pandas as pd
 
 from pisoft.faithfulness.calibration import calibrate, retaining_probabilities
 from pisoft.faithfulness.masks import IndependentUniforms
-from pisoft.tables.layout import Block, Entry, Row, Table
+from pisoft.tables.grid import Block, Entry, Row, Table
 
 SCORES = dict(
     zip(

@@ -17,8 +17,7 @@ from pisoft.pages.findings import EQUAL, SHORT, Numbers, Order, verdict
 from pisoft.pages.links import links
 from pisoft.pages.page import TEXTS, Claim, Figure, Link, Page, Ranking, Section, Standing, text
 from pisoft.statistics.metrics import AUC_METRICS, CONTROL, LEVEL, METRICS
-from pisoft.tables.grid import mark
-from pisoft.tables.layout import interval_text, rank_text
+from pisoft.tables.grid import interval_text, mark, rank_text
 from pisoft.tables.notes import FAMILIES
 
 EXAMPLE = Link("#how-to-read-these-numbers", "Worked example", "Worked example of both metrics")

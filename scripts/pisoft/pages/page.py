@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pisoft.tables.layout import Table
+from pisoft.tables.grid import Table
 from pisoft.tables.writer import render_html, render_latex
 
 TEXTS = tomllib.loads((Path(__file__).parent / "templates/texts.toml").read_text("utf-8"))

@@ -10,9 +10,7 @@ import pandas as pd
 
 from pisoft.formatting import NOTHING
 from pisoft.statistics.metrics import AVERAGE, CURVE_METRICS, LEVEL, NO_CONTROL
-from pisoft.tables import notes
-from pisoft.tables.grid import Column, blocks, each, grid_table, p_value, with_interval
-from pisoft.tables.layout import Entry, Table
+from pisoft.tables import grid, notes
 from pisoft.views.view import Results, View, display
 
 HALVES = {"lower": "π ≤ 0.5", "upper": "π > 0.5", "upper_minus_lower": "Larger for π > 0.5 by"}
@@ -27,7 +25,7 @@ SLOPES: Mapping[float, str] = {1: "larger for π > 0.5", -1: "smaller for π > 0
 
 
 @display(title="Advantage over random scores by π", by=("protocol", "model"), reads=("advantage",))
-def table(view: View) -> Table:
+def table(view: View) -> grid.Table:
     """Build the table of one protocol and model, of the mean over datasets."""
     results = view.results_if_any("advantage")
     averages = results.select(dataset=AVERAGE)
@@ -35,23 +33,26 @@ def table(view: View) -> Table:
     above = {key: spans_above_zero(rows) for key, rows in by_method}
     verdicts = {key: _verdict(averages, *key) for key in above}
     first = {"part": "at", "position": averages.rows["position"].min()}
-    grid = [
+    columns = [
         *(
-            Column(heading, {"part": part}, show)
+            grid.Column(heading, {"part": part}, show)
             for part, label in HALVES.items()
-            for heading, show in ((label, with_interval), ("p-value", p_value))
+            for heading, show in ((label, grid.with_interval), ("p-value", grid.p_value))
         ),
-        Column("Above 0 at π", first, lambda one: Entry(above[one.metric, one.method])),
-        Column("Better than random", first, lambda one: Entry(verdicts[one.metric, one.method])),
+        grid.Column("Above 0 at π", first, lambda one: grid.Entry(above[one.metric, one.method])),
+        grid.Column(
+            "Better than random", first, lambda one: grid.Entry(verdicts[one.metric, one.method])
+        ),
     ]
     metrics = CURVE_METRICS if results.methods else {}
-    made = blocks(averages, each("metric", metrics), each("method", results.methods), grid, grid[0])
+    titles, lines = grid.each("metric", metrics), grid.each("method", results.methods)
+    made = grid.blocks(averages, titles, lines, columns, columns[0])
     below = [NO_CONTROL]
     if metrics:
         better = [_better(averages, name, verdicts) for name in metrics]
         meaning = [notes.text("interval"), notes.of_table("advantage")]
         below = [*better, *meaning, notes.clamp(view.settings.clamp), notes.samples(results)]
-    return grid_table(view, results, grid, made, below)
+    return grid.grid_table(view, results, columns, made, below)
 
 
 def spans_above_zero(rows: pd.DataFrame) -> str:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from pisoft.statistics.metrics import ANSWER_METRICS
-from pisoft.tables import notes
-from pisoft.tables.layout import Table
+from pisoft.tables import grid, notes
 from pisoft.tables.ranking import ranking
 from pisoft.views.view import View, display
 
@@ -15,6 +14,6 @@ from pisoft.views.view import View, display
     reads=("statistics", "coverage"),
     cells="generated",
 )
-def table(view: View) -> Table:
+def table(view: View) -> grid.Table:
     """Build the table of one model."""
     return ranking(view, ANSWER_METRICS, "rise", [notes.of_table("answer_deletion")])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pisoft.statistics.context_use import ALL, BY_CHANCE, BY_DEPTH, DEPTHS, METRICS
 from pisoft.tables import grid, notes
-from pisoft.tables.layout import Block, Table
 from pisoft.views.labels import RECOVERY
 from pisoft.views.view import View, display
 
@@ -15,7 +14,7 @@ from pisoft.views.view import View, display
     reads=("context_use", "coverage"),
     cells="context_use",
 )
-def table(view: View) -> Table:
+def table(view: View) -> grid.Table:
     """Build the table of one model: a block for each metric and dataset, of one length."""
     results = view.results("context_use")
     columns = [grid.Column("All depths", {"part": ALL, "position": ""}, grid.with_interval)]
@@ -25,7 +24,7 @@ def table(view: View) -> Table:
         columns.append(grid.Column(label, keys, grid.with_interval))
     most = results.rows.groupby("method")["n"].sum().idxmax()  # chance is of its samples
     task_of = dict(zip(results.rows["dataset"], results.rows["other"], strict=True))
-    made: list[Block] = []
+    made: list[grid.Block] = []
     for metric in METRICS:
         titles = {
             f"{RECOVERY[metric]} · {label}": {

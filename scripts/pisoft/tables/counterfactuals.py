@@ -11,8 +11,7 @@ from pisoft.statistics.metrics import (
     NOT_FLIPPED,
     TOKENS_CHANGED,
 )
-from pisoft.tables import notes
-from pisoft.tables.layout import Table, interval_text, number_text
+from pisoft.tables import grid, notes
 from pisoft.tables.ranking import ranking
 from pisoft.views.view import View, display
 
@@ -23,7 +22,7 @@ from pisoft.views.view import View, display
     reads=("statistics", "comparisons", "ranks", "coverage"),
     cells="replaced",
 )
-def table(view: View) -> Table:
+def table(view: View) -> grid.Table:
     """Build the table of one model."""
     on_metrics = [notes.of_table("counterfactuals"), _against_random(view), _agreement(view)]
     return ranking(view, (TOKENS_CHANGED, NOT_FLIPPED), "deletion_auc", on_metrics)
@@ -49,8 +48,8 @@ def _agreement(view: View) -> str:
     """Give Kendall's τ with the orders of the methods by π-Soft, means over the datasets."""
     ranks = view.results_if_any("ranks").select(metric=TOKENS_CHANGED, dataset=AVERAGE)
     taus = [
-        f"by {METRICS[row.other].name} ({row.protocol} routing) {number_text(row.value, 2)} "
-        f"{interval_text(row.low, row.high, 2) or ''}".rstrip()
+        f"by {METRICS[row.other].name} ({row.protocol} routing) {grid.number_text(row.value, 2)} "
+        f"{grid.interval_text(row.low, row.high, 2) or ''}".rstrip()
         for row in ranks.select(part="kendall_tau").rows.itertuples()
     ]
     return f"Kendall's τ-b with the ranking {'; '.join(taus)}." if taus else ""

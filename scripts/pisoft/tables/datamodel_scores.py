@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from pisoft.statistics.metrics import DATAMODEL_METRICS
-from pisoft.tables import notes
-from pisoft.tables.layout import Table
+from pisoft.tables import grid, notes
 from pisoft.tables.ranking import ranking
 from pisoft.views.view import View, display
 
@@ -15,7 +14,7 @@ from pisoft.views.view import View, display
     reads=("statistics", "coverage"),
     cells="drawn",
 )
-def table(view: View) -> Table:
+def table(view: View) -> grid.Table:
     """Build the table of one protocol and model."""
     on_metrics = [notes.of_table("datamodel_scores")]
     return ranking(view, DATAMODEL_METRICS, DATAMODEL_METRICS[0], on_metrics)

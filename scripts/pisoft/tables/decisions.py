@@ -7,23 +7,18 @@ import numpy as np
 from pisoft.statistics.decisions import BY_TEST, NOT_SIGNIFICANT, OPEN
 from pisoft.statistics.metrics import AUC_METRICS, METRICS, NO_CONTROL
 from pisoft.tables import grid, notes
-from pisoft.tables.layout import Block, Entry, Table
 from pisoft.views.view import Number, Results, View, display
 
 
-def _verdict(number: Number) -> Entry:
-    return Entry(number.text)
-
-
-def _count(number: Number) -> Entry:
-    return Entry(f"{number.n:.0f}")
+def _verdict(number: Number) -> grid.Entry:
+    return grid.Entry(number.text)
 
 
 DECIDED, TESTED = {"part": ""}, {"part": BY_TEST}
 COLUMNS = [
     grid.Column("Verdict", DECIDED, _verdict),
-    grid.Column("Records", DECIDED, _count),
-    grid.Column("Of", TESTED, _count),
+    grid.Column("Records", DECIDED, grid.plain(0, "n")),
+    grid.Column("Of", TESTED, grid.plain(0, "n")),
     grid.Column("Difference", DECIDED, grid.with_interval),
     grid.Column("p-value", DECIDED, grid.p_value),
     grid.Column("Test of all", TESTED, _verdict),
@@ -37,7 +32,7 @@ COLUMNS = [
     reads=("decisions",),
     cells="decided",
 )
-def table(view: View) -> Table:
+def table(view: View) -> grid.Table:
     """Build the table of one protocol and model."""
     results = view.results_if_any("decisions")
     made = of_cells(results)
@@ -49,7 +44,7 @@ def table(view: View) -> Table:
     return grid.grid_table(view, results, COLUMNS, made, below, corner="Comparison")
 
 
-def of_cells(results: Results) -> tuple[Block, ...]:
+def of_cells(results: Results) -> tuple[grid.Block, ...]:
     """Return a block for each metric and dataset of one protocol and model: the comparisons."""
     titles = {
         f"{METRICS[metric].label}, {label}": {"metric": metric, "dataset": name}

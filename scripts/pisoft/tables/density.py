@@ -8,9 +8,7 @@ import numpy as np
 import pandas as pd
 
 from pisoft.statistics.metrics import AUC_METRICS, AVERAGE, CONTROL, METRICS
-from pisoft.tables import notes
-from pisoft.tables.grid import blocks, columns, each, grid_table, with_interval
-from pisoft.tables.layout import Entry, Table, p_text
+from pisoft.tables import grid, notes
 from pisoft.views.view import Number, View, display
 
 MEASURES = {"mean_score": "Mean score (1 is dense)", "gini": "Gini index (0 is dense)"}
@@ -22,7 +20,7 @@ AMONG = {"all": "all methods", "without random": "without random scores"}
     by=("protocol", "model"),
     reads=("density", "density_correlations"),
 )
-def table(view: View) -> Table:
+def table(view: View) -> grid.Table:
     """Build the table of one protocol and model."""
     density, correlations = view.results("density"), view.results("density_correlations")
     results = density.of(pd.concat([density.rows, correlations.rows]))
@@ -33,22 +31,22 @@ def table(view: View) -> Table:
         for part, label in AMONG.items()
         if part in parts
     }
-    grid = columns("metric", MEASURES, with_interval)
+    columns = grid.columns("metric", MEASURES, grid.with_interval)
     means = {"Density, mean over datasets": {"dataset": AVERAGE}}
-    lines = each("dataset", results.with_average)
+    lines = grid.each("dataset", results.with_average)
     made = [
-        *blocks(density, means, each("method", density.methods), grid, grid[0]),
-        *blocks(correlations, titles, lines, columns("other", MEASURES, _tested)),
+        *grid.blocks(density, means, grid.each("method", density.methods), columns, columns[0]),
+        *grid.blocks(correlations, titles, lines, grid.columns("other", MEASURES, _tested)),
     ]
     missing = "" if CONTROL in density.methods else "Random scores are not among the methods."
     meaning = [notes.text("interval"), notes.of_table("density")]
     correlated = notes.sparse(view.settings, "single_samples", numbers="Spearman's ρ with the AUCs")
     below = [*meaning, missing, correlated, notes.samples(results)]
-    return grid_table(view, results, grid, made, below, "Method or dataset")
+    return grid.grid_table(view, results, columns, made, below, "Method or dataset")
 
 
-def _tested(number: Number) -> Entry:
+def _tested(number: Number) -> grid.Entry:
     """Show a number with its interval and, if it was tested, its p-value."""
-    entry, p = with_interval(number), number.p_adjusted
-    test = "" if np.isnan(p) else f"p = {p_text(p)}".replace("= <", "< ")
+    entry, p = grid.with_interval(number), number.p_adjusted
+    test = "" if np.isnan(p) else f"p = {grid.p_text(p)}".replace("= <", "< ")
     return replace(entry, interval=", ".join(filter(None, (entry.interval, test))) or None)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from pisoft.statistics.metrics import EVIDENCE_METRICS
-from pisoft.tables import notes
-from pisoft.tables.layout import Table
+from pisoft.tables import grid, notes
 from pisoft.tables.ranking import ranking
 from pisoft.views.view import View, display
 
@@ -18,7 +17,7 @@ CHANCE = {"evidence_by_chance": "the first three", "auprc_by_chance": "AUPRC"}
     reads=("statistics", "coverage"),
     cells="evidence",
 )
-def table(view: View) -> Table:
+def table(view: View) -> grid.Table:
     """Build the table of one model."""
     rows = view.results("statistics", metric=CHANCE).rows
     totals = rows.groupby(["metric", "method"])["n"].sum()

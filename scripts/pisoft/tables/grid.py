@@ -1,32 +1,75 @@
-"""Tables as grids of numbers: the keys of block, line and column address an entry's number.
+"""Tables as grids of numbers, without anything of LaTeX or HTML.
 
-The column determines how it is shown.
+The keys of block, line and column address an entry's number; the column determines how it is shown.
+:mod:`pisoft.tables.writer` writes any :class:`Table` as CSV, LaTeX and HTML.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from operator import itemgetter
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
+from pisoft.formatting import NOTHING, signed
 from pisoft.statistics.metrics import LEVEL, METRICS
-from pisoft.tables.layout import (
-    Block,
-    Entry,
-    Row,
-    Table,
-    interval_text,
-    number_text,
-    p_text,
-    rank_text,
-)
 from pisoft.views.view import MISSING, Keys, Number, Results, View
 
 NOT_DIFFERENT, EQUIVALENT, UNTESTED = "≈", "≡", "?"
 Labelled = Mapping[str, Keys]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One number as text; a strong one is set in bold.
+
+    `interval` is of 95 %; `mark` is the sign of how it compares with the best of its column.
+    """
+
+    text: str
+    strong: bool = False
+    interval: str | None = None
+    mark: str = ""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of a table; in a ranking, readers may group rows by the `family` of their method."""
+
+    label: str
+    entries: tuple[Entry, ...]
+    family: str = ""
+
+
+@dataclass(frozen=True)
+class Block:
+    """Lines under a common heading."""
+
+    title: str
+    rows: tuple[Row, ...]
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table's layout, without anything of LaTeX or HTML, and its numbers.
+
+    `links` to the page of scores, by labels of model and dataset, are in HTML a line below the
+    table and the targets of dataset headings.
+    """
+
+    title: str
+    corner: str  # heading of the row labels
+    columns: tuple[str, ...]
+    blocks: tuple[Block, ...]
+    notes: tuple[str, ...]
+    values: pd.DataFrame  # full precision: what the CSV holds
+    spanners: tuple[tuple[str, int], ...] = ()  # headings over so many columns each, of all columns
+    links: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+
+
 Show = Callable[[Number], Entry]
 
 
@@ -125,9 +168,33 @@ def columns(key: str, labels: Mapping[Any, str], show: Show, **keys: Any) -> lis
 # How a number is shown --------------------------------------------------------------------------
 
 
-def plain(decimals: int) -> Show:
-    """Show a number alone."""
-    return lambda number: Entry(number_text(number.value, decimals))
+def rank_text(rank: float) -> str:
+    """Return a rank; ties share the mean of theirs, such as 1.5."""
+    return NOTHING if np.isnan(rank) else f"{rank:g}"
+
+
+def p_text(p_value: float) -> str:
+    """Return a p-value as tables show it; one that is too small for them is said to be small."""
+    return "<0.001" if p_value < 0.001 else number_text(p_value, 3)
+
+
+def number_text(value: float, decimals: int) -> str:
+    """Return a number as tables show it, a zero without a sign."""
+    return NOTHING if np.isnan(value) else signed(f"{value:z.{decimals}f}")
+
+
+def interval_text(low: float, high: float, decimals: int) -> str | None:
+    """Return `[.12, .34]`; None if there is no interval."""
+    if np.isnan(low):
+        return None
+    ends = (f"{end:.{decimals}f}" for end in (low, high))
+    shown = (end.replace("0.", ".", 1) if abs(float(end)) < 1 else end for end in ends)
+    return signed(f"[{', '.join(shown)}]")
+
+
+def plain(decimals: int, of: str = "value") -> Show:
+    """Show a number alone, or what else is known `of` it, such as `n`."""
+    return lambda number: Entry(number_text(getattr(number, of), decimals))
 
 
 def with_interval(number: Number) -> Entry:

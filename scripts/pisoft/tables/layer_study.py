@@ -10,9 +10,7 @@ from pisoft.config.studies import grad_ellm_label
 from pisoft.statistics.layer_study import DEVELOPMENT, FIXED, LEAKY, REST, SELECTED
 from pisoft.statistics.metrics import AUC_METRICS
 from pisoft.statistics.results import select
-from pisoft.tables import notes
-from pisoft.tables.grid import Column, blocks, columns, grid_table, metrics, plain
-from pisoft.tables.layout import Entry, Table, number_text, rank_text
+from pisoft.tables import grid, notes
 from pisoft.views.view import Number, View, display
 
 
@@ -22,7 +20,7 @@ from pisoft.views.view import Number, View, display
     reads=("depths",),
     cells="layer_study",
 )
-def table(view: View) -> Table:
+def table(view: View) -> grid.Table:
     """Build the table of one protocol and model."""
     results = view.results("depths")
     rows = results.rows.assign(depth=results.rows["position"])
@@ -32,28 +30,28 @@ def table(view: View) -> Table:
     )
     depths = {depth: f"Depth {depth:.0f}" for depth in np.unique(rows.loc[by_depth, "position"])}
     (fixed,) = select(rows, part=FIXED)["depth"].unique()
-    fixed_depth = "all" if np.isnan(fixed) else rank_text(fixed)
-    grid = [
-        *columns("position", depths, plain(3), part=REST),
-        Column("Selected depth", {"part": SELECTED}, _depth),
-        Column("Selected", {"part": SELECTED}, _mean),
-        Column(f"Fixed depth {fixed_depth}", {"part": FIXED}, _mean),
-        Column("Leaky depth", {"part": LEAKY}, _depth),
-        Column("Leaky", {"part": LEAKY}, plain(3)),
+    fixed_depth = "all" if np.isnan(fixed) else grid.rank_text(fixed)
+    columns = [
+        *grid.columns("position", depths, grid.plain(3), part=REST),
+        grid.Column("Selected depth", {"part": SELECTED}, _depth),
+        grid.Column("Selected", {"part": SELECTED}, _mean),
+        grid.Column(f"Fixed depth {fixed_depth}", {"part": FIXED}, _mean),
+        grid.Column("Leaky depth", {"part": LEAKY}, _depth),
+        grid.Column("Leaky", {"part": LEAKY}, grid.plain(3)),
     ]
     lines = {
         f"{label}, {grad_ellm_label(weights)}": {"dataset": dataset, "method": weights}
         for (dataset, label), weights in product(results.datasets.items(), rows["method"].unique())
     }
-    made = blocks(numbers, metrics(AUC_METRICS), lines, grid)
+    made = grid.blocks(numbers, grid.metrics(AUC_METRICS), lines, columns)
     below = [notes.of_table("layer_study"), *notes.of_depths(results, lines)]
-    return grid_table(view, results, grid, made, below, corner="Dataset, method")
+    return grid.grid_table(view, results, columns, made, below, corner="Dataset, method")
 
 
-def _depth(number: Number) -> Entry:
-    return Entry(rank_text(number.depth))
+def _depth(number: Number) -> grid.Entry:
+    return grid.Entry(grid.rank_text(number.depth))
 
 
-def _mean(number: Number) -> Entry:
-    text = number_text(number.value, 3)
-    return Entry(text if np.isnan(number.value) else f"{text} ± {number.standard_error:.3f}")
+def _mean(number: Number) -> grid.Entry:
+    text = grid.number_text(number.value, 3)
+    return grid.Entry(text if np.isnan(number.value) else f"{text} ± {number.standard_error:.3f}")

@@ -9,7 +9,6 @@ import numpy as np
 from pisoft.formatting import NOTHING
 from pisoft.statistics.metrics import METRICS
 from pisoft.tables import grid, notes
-from pisoft.tables.layout import Entry, Table, interval_text, number_text
 from pisoft.views.labels import CONTROL_PAIRS
 from pisoft.views.view import MISSING, Keys, Number, Results, View, display
 
@@ -19,7 +18,7 @@ NEEDED = "samples_needed"
 
 
 @display(title="Metric validation", by=("model",), reads=("metric_validation",), cells="controls")
-def table(view: View) -> Table:
+def table(view: View) -> grid.Table:
     """Build the table of one model; what is at a single π is in the CSV and the figure alone."""
     results = view.results("metric_validation")
     whole = results.select(position=np.nan)
@@ -65,8 +64,8 @@ def _confused(whole: Results, keys: Keys) -> str:
         return ""
     label = min(shares, key=lambda label: shares[label].value)
     share = shares[label]
-    interval = interval_text(share.low, share.high, 2)
-    return f" ({label} in {number_text(share.value, 2)} {interval} of the samples)"
+    interval = grid.interval_text(share.low, share.high, 2)
+    return f" ({label} in {grid.number_text(share.value, 2)} {interval} of the samples)"
 
 
 def _place(key: tuple[str, str]) -> tuple[str, int]:
@@ -75,6 +74,6 @@ def _place(key: tuple[str, str]) -> tuple[str, int]:
     return protocol or "~", list(METRICS).index(metric)
 
 
-def _needed(number: Number) -> Entry:
+def _needed(number: Number) -> grid.Entry:
     never = f"more than {number.n:.0f}" if number.n else NOTHING
-    return Entry(never if np.isnan(number.value) else f"{number.value:.0f}")
+    return grid.Entry(never if np.isnan(number.value) else f"{number.value:.0f}")

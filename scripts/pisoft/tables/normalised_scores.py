@@ -5,28 +5,26 @@ from __future__ import annotations
 from dataclasses import replace
 
 from pisoft.statistics.metrics import METRICS
-from pisoft.tables import notes
-from pisoft.tables.grid import blocks, columns, each, grid_table, with_interval
-from pisoft.tables.layout import Table
+from pisoft.tables import grid, notes
 from pisoft.views.view import View, display
 
 SHOWN = ("auc_pi_soft_ns", "auc_pi_soft_nc", "soft_ns", "soft_nc", "deletion_auc", "insertion_auc")
 
 
 @display(title="Normalised scores", by=("model",), reads=("normalised_scores",), cells="controls")
-def table(view: View) -> Table:
+def table(view: View) -> grid.Table:
     """Build the table of one model."""
     results = view.results("normalised_scores")
     measured = set(zip(results.rows["protocol"], results.rows["metric"], strict=True))
     protocols = sorted(results.rows["protocol"].unique(), key=lambda name: name or "~")
-    grid, spanners = [], []
+    columns, spanners = [], []
     for protocol in protocols:
         names = [name for name in SHOWN if (protocol, name) in measured]
         labels = {name: METRICS[name].label.rstrip(" ↑↓") for name in names}
-        grid += columns("metric", labels, with_interval, protocol=protocol)
+        columns += grid.columns("metric", labels, grid.with_interval, protocol=protocol)
         spanners.append((f"{protocol or 'any'} routing", len(names)))
-    titles, lines = each("dataset", results.datasets), each("method", results.methods)
-    made = blocks(results, titles, lines, grid, grid[0], sparse=True)
+    titles, lines = grid.each("dataset", results.datasets), grid.each("method", results.methods)
+    made = grid.blocks(results, titles, lines, columns, columns[0], sparse=True)
     below = [notes.of_table("normalised_scores"), notes.samples(results)]
-    whole = grid_table(view, results, grid, made, below)
+    whole = grid.grid_table(view, results, columns, made, below)
     return replace(whole, spanners=tuple(spanners))

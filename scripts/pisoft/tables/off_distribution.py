@@ -5,17 +5,15 @@ from __future__ import annotations
 import numpy as np
 
 from pisoft.statistics.off_distribution import CLEAN, OPERATORS
-from pisoft.tables import notes
-from pisoft.tables.grid import Column, blocks, each, grid_table, with_interval
-from pisoft.tables.layout import Block, Table
+from pisoft.tables import grid, notes
 from pisoft.views.view import Results, View, display
 
 COLUMNS = [
-    Column("Entropy, nats", {"metric": "entropy"}, with_interval),
-    Column("Probability of label words", {"metric": "label_probability"}, with_interval),
-    Column("Attention on these tokens", {"metric": "attention"}, with_interval),
-    Column("Attention before", {"metric": "attention", "part": CLEAN}, with_interval),
-    Column("Norm of the last layer", {"metric": "hidden_norm"}, with_interval),
+    grid.Column("Entropy, nats", {"metric": "entropy"}, grid.with_interval),
+    grid.Column("Probability of label words", {"metric": "label_probability"}, grid.with_interval),
+    grid.Column("Attention on these tokens", {"metric": "attention"}, grid.with_interval),
+    grid.Column("Attention before", {"metric": "attention", "part": CLEAN}, grid.with_interval),
+    grid.Column("Norm of the last layer", {"metric": "hidden_norm"}, grid.with_interval),
 ]
 SHOWN = (0.1, 0.5, 0.9)  # retaining probabilities, or those of the grid nearest to them
 
@@ -26,16 +24,16 @@ SHOWN = (0.1, 0.5, 0.9)  # retaining probabilities, or those of the grid nearest
     reads=("off_distribution",),
     cells="inputs",
 )
-def table(view: View) -> Table:
+def table(view: View) -> grid.Table:
     """Build the table of one protocol and model: measures by operator and π."""
     results = view.results("off_distribution")
     made = of_datasets(results)
     counts = notes.samples(results.select(metric="entropy", part=""))
     below = [notes.text("interval"), notes.of_table("off_distribution"), counts]
-    return grid_table(view, results, COLUMNS, made, below, corner="Ablation of random tokens")
+    return grid.grid_table(view, results, COLUMNS, made, below, corner="Ablation of random tokens")
 
 
-def of_datasets(results: Results) -> tuple[Block, ...]:
+def of_datasets(results: Results) -> tuple[grid.Block, ...]:
     """Return a block for each dataset: the clean input, then each operator at some π."""
     pis = results.rows["position"].dropna().unique()
     nearest = dict.fromkeys(float(pis[np.abs(pis - pi).argmin()]) for pi in SHOWN)
@@ -46,4 +44,4 @@ def of_datasets(results: Results) -> tuple[Block, ...]:
         if operator in present
         for pi in nearest
     }
-    return blocks(results, each("dataset", results.datasets), lines, COLUMNS)
+    return grid.blocks(results, grid.each("dataset", results.datasets), lines, COLUMNS)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pisoft.statistics.permutation_baseline import METRICS
 from pisoft.tables import grid, notes
-from pisoft.tables.layout import Table
 from pisoft.views.view import View, display
 
 
@@ -14,7 +13,7 @@ from pisoft.views.view import View, display
     reads=("permutation_baseline",),
     cells="permuted",
 )
-def table(view: View) -> Table:
+def table(view: View) -> grid.Table:
     """Build the table of one protocol and model."""
     results = view.results("permutation_baseline")
     labels = {name: f"Gain, {label}" for name, label in results.with_average.items()}

@@ -9,8 +9,7 @@ import numpy as np
 from pisoft.statistics.estimates import FEWEST_FOR_INTERVAL
 from pisoft.statistics.metrics import AUC_METRICS, AVERAGE
 from pisoft.statistics.soft import NOISE_METRICS
-from pisoft.tables import notes
-from pisoft.tables.layout import Table
+from pisoft.tables import grid, notes
 from pisoft.tables.ranking import ranking
 from pisoft.views.view import View, display
 
@@ -29,10 +28,10 @@ ROBUST_METRICS = (  # that no single sample can rule
     by=("protocol", "model"),
     reads=("statistics", "coverage", "noise", "curves"),
 )
-def table(view: View) -> Table:
+def table(view: View) -> grid.Table:
     """Build the table of one protocol and model."""
-    grid = np.unique(view.results("curves").rows["position"])
-    ends = {"first": grid[0], "last": grid[-1], "count": len(grid), "span": np.ptp(grid)}
+    pis = np.unique(view.results("curves").rows["position"])
+    ends = {"first": pis[0], "last": pis[-1], "count": len(pis), "span": np.ptp(pis)}
     no_medians = notes.sparse(view.settings, "single_samples", numbers="Medians")
     medians = "" if no_medians else " Median: not tested. No single sample dominates these."
     areas = notes.of_table("pi_soft_auc", medians=medians, **ends)

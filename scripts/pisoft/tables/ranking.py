@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pisoft.tables import grid, notes
-from pisoft.tables.layout import Table
 from pisoft.views.view import View
 
 
@@ -15,7 +14,7 @@ def ranking(
     counted: str,
     on_metrics: Sequence[str],
     chance: grid.Labelled | None = None,
-) -> Table:
+) -> grid.Table:
     """Return a table with a block for each metric: methods by datasets and their average.
 
     Failures are those of the `counted` metric. `chance` are the lines of a last block.

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from pisoft.tables import notes
-from pisoft.tables.grid import Column, blocks, each, grid_table, with_interval
-from pisoft.tables.layout import Table
+from pisoft.tables import grid, notes
 from pisoft.views.labels import sanity_checks
 from pisoft.views.titles import UNCHANGED
 from pisoft.views.view import View, display
@@ -16,11 +14,14 @@ from pisoft.views.view import View, display
     reads=("sanity_checks",),
     cells="sanity_checks",
 )
-def table(view: View) -> Table:
+def table(view: View) -> grid.Table:
     """Build the table of one model."""
     results = view.results("sanity_checks")
     checks, layers = sanity_checks(results.rows), results.rows["position"].max()
-    grid = [Column(label, keys, with_interval, ascending=True) for label, keys in checks.items()]
+    columns = [
+        grid.Column(label, keys, grid.with_interval, ascending=True)
+        for label, keys in checks.items()
+    ]
     strongest = {keys["part"]: keys for keys in checks.values()}  # most layers
     unchanged = []
     for part, keys in strongest.items():
@@ -29,8 +30,8 @@ def table(view: View) -> Table:
         condition = notes.TEXTS["unchanged"][part].format(layers=layers)
         listed = ", ".join(names) or "none"
         unchanged.append(f"Methods whose mean ρ is {UNCHANGED} or more {condition}: {listed}.")
-    titles, lines = each("dataset", results.with_average), each("method", results.methods)
-    made = blocks(results, titles, lines, grid, grid[0])
+    titles, lines = grid.each("dataset", results.with_average), grid.each("method", results.methods)
+    made = grid.blocks(results, titles, lines, columns, columns[0])
     meaning = [notes.of_table("sanity_checks"), notes.text("interval")]
     below = [*unchanged, *meaning, notes.samples(results)]
-    return grid_table(view, results, grid, made, below)
+    return grid.grid_table(view, results, columns, made, below)

@@ -10,7 +10,6 @@ from pisoft.formatting import NOTHING
 from pisoft.statistics.alternatives import ALTERNATIVES
 from pisoft.statistics.metrics import AUC_METRICS
 from pisoft.tables import grid, notes
-from pisoft.tables.layout import Entry, Table
 from pisoft.views.view import Number, Results, View, display
 
 
@@ -20,7 +19,7 @@ from pisoft.views.view import Number, Results, View, display
     reads=("sensitivity",),
     cells="sensitivity",
 )
-def table(view: View) -> Table:
+def table(view: View) -> grid.Table:
     """Build the table of one protocol and model."""
     results = view.results("sensitivity")
     lines = grid.each("part", ALTERNATIVES)
@@ -38,14 +37,14 @@ def columns(results: Results, labels: Mapping[str, str]) -> list[grid.Column]:
     """
     summary = results.summary
 
-    def best(number: Number) -> Entry:
+    def best(number: Number) -> grid.Entry:
         if np.isnan(number.value):
-            return Entry(NOTHING)
+            return grid.Entry(NOTHING)
         if not number.text:  # of several orders
-            return Entry(f"in {100 * number.value:.0f} %")
+            return grid.Entry(f"in {100 * number.value:.0f} %")
         names = number.text.split(", ")
         methods = ", ".join(labels.get(name, name) for name in names)
-        return Entry(methods if number.value else "no")
+        return grid.Entry(methods if number.value else "no")
 
     return [
         *grid.columns("dataset", results.with_average, grid.with_interval),

@@ -11,14 +11,12 @@ from pisoft.config.studies import SELECTED_METHODS
 from pisoft.formatting import NOTHING
 from pisoft.statistics.results import select
 from pisoft.statistics.timings import SECONDS
-from pisoft.tables import notes
-from pisoft.tables.grid import Column, blocks, each, grid_table
-from pisoft.tables.layout import Entry, Table, number_text
+from pisoft.tables import grid, notes
 from pisoft.views.view import Number, View, display
 
 
 @display(title="Time and memory of attribution", reads=("timings",), cells="timed")
-def table(view: View) -> Table:
+def table(view: View) -> grid.Table:
     """Build the table of milliseconds per sample and peak memory."""
     methods, baselines = view.settings.methods, view.settings.baselines
     results = view.results("timings", method=methods)
@@ -26,23 +24,25 @@ def table(view: View) -> Table:
     compared = seconds[~seconds["method"].isin(baselines)]  # a baseline's speed is no achievement
     fastest = compared.groupby(["model", "dataset"])["value"].min().to_dict()
 
-    def milliseconds(number: Number) -> Entry:
+    def milliseconds(number: Number) -> grid.Entry:
         best = number.value == fastest.get((number.model, number.dataset))
-        return Entry(_milliseconds(number.value), strong=best and number.method not in baselines)
+        return grid.Entry(
+            _milliseconds(number.value), strong=best and number.method not in baselines
+        )
 
-    def megabytes(number: Number) -> Entry:
+    def megabytes(number: Number) -> grid.Entry:
         keys = {key: getattr(number, key) for key in ("model", "method", "dataset")}
         of_device = results.number({**keys, "metric": "peak_device_memory_mb"}).value
-        return Entry(number_text(number.value if np.isnan(of_device) else of_device, 0))
+        return grid.Entry(grid.number_text(number.value if np.isnan(of_device) else of_device, 0))
 
     models = {n: label for n, label in view.settings.models.items() if n in set(seconds["model"])}
-    grid: list[Column] = []
+    columns: list[grid.Column] = []
     for model in models:
         time, memory = ({"model": model, "metric": name} for name in (SECONDS, "peak_memory_mb"))
-        grid.append(Column("Time, ms ↓", time, milliseconds, ascending=True))
-        grid.append(Column("Memory, MB", memory, megabytes))
-    titles, lines = each("dataset", results.datasets), each("method", results.methods)
-    made = blocks(results, titles, lines, grid, grid[0], sparse=True)
+        columns.append(grid.Column("Time, ms ↓", time, milliseconds, ascending=True))
+        columns.append(grid.Column("Memory, MB", memory, megabytes))
+    titles, lines = grid.each("dataset", results.datasets), grid.each("method", results.methods)
+    made = grid.blocks(results, titles, lines, columns, columns[0], sparse=True)
     selected = [methods[name] for name in SELECTED_METHODS.values() if name in methods]
     imported = [methods[name] for name in view.settings.imported]
     below = [
@@ -52,7 +52,7 @@ def table(view: View) -> Table:
         notes.without_row(imported, "these scores were made elsewhere"),
         notes.samples(results.of(seconds)),
     ]
-    whole = grid_table(view, results, grid, made, below)
+    whole = grid.grid_table(view, results, columns, made, below)
     return replace(whole, spanners=tuple((label, 2) for label in models.values()))
 
 

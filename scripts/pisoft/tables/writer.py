@@ -9,10 +9,13 @@ from itertools import accumulate, chain, pairwise
 from pathlib import Path
 from textwrap import wrap
 from typing import Any
+from urllib.parse import urlencode
 
 import jinja2
 
-from pisoft.tables.layout import Block, Table
+from pisoft.tables.grid import Block, Table
+
+EXPLORER = "Explorer"  # title of the page of single samples
 
 
 def write(
@@ -43,6 +46,23 @@ def addresses(pages: Mapping[str, str], page: Path) -> dict[str, str]:
     return {
         title: "" if address == str(page) else os.path.relpath(address, page.parent)
         for title, address in pages.items()
+    }
+
+
+def explorer_links(
+    explorer: str, models: Mapping[str, str], datasets: Mapping[str, str]
+) -> dict[str, dict[str, str]]:
+    """Return where the explorer shows samples, by the labels of their model and dataset.
+
+    `explorer` is its address, relative to the page with the table; empty: there is none.
+    """
+    return {
+        of_model: {
+            of_dataset: f"{explorer}#{urlencode({'model': model, 'dataset': dataset})}"
+            for dataset, of_dataset in datasets.items()
+        }
+        for model, of_model in models.items()
+        if explorer
     }
 
 

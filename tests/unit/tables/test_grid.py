@@ -3,8 +3,7 @@
 import pytest
 
 from pisoft.formatting import NOTHING
-from pisoft.tables.grid import each, general, p_value, plain, rank, ranked, with_interval
-from pisoft.tables.layout import Entry
+from pisoft.tables.grid import Entry, each, general, p_value, plain, rank, ranked, with_interval
 from pisoft.views.view import MISSING
 
 

@@ -12,8 +12,8 @@ from helpers.browser import check_accessible, chromium, visit
 from helpers.latex import needs_latex, typeset
 from helpers.soft_tables import MEANS, areas_of, sample_rows, written
 from pisoft.formatting import NOTHING
-from pisoft.tables.layout import Block, Entry, Row, Table, explorer_links
-from pisoft.tables.writer import write
+from pisoft.tables.grid import Block, Entry, Row, Table
+from pisoft.tables.writer import explorer_links, write
 
 
 def test_csv_holds_every_number_in_full_precision(tmp_path):
