@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from functools import partial
 from itertools import product
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
-from pisoft.figures.panels import GREY, Panel, draw, heading, in_rows, lines, n_text, over_doublings
+from pisoft.figures.panels import GREY, draw, heading, in_rows, lines, n_text, over_doublings
 from pisoft.statistics.context_use import ALL, BY_CHANCE, BY_DEPTH, METRICS
 from pisoft.statistics.metrics import AVERAGE, TOKENS
 from pisoft.statistics.results import select
@@ -34,7 +33,8 @@ def plot(view: View) -> Figure:
     lengths = select(rows, metric=TOKENS, part=ALL).groupby("dataset")["value"].mean().round()
     most = rows.groupby("method")["n"].sum().idxmax()  # chance is of its samples
 
-    def fill(panel: Axes, task: str, metric: str, part: str) -> None:
+    def fill(panel: Axes, keys: tuple[str, str, str]) -> None:
+        task, metric, part = keys
         shown = select(rows, other=task, part=part)
         shown = shown[(shown["dataset"] == AVERAGE) == (part == BY_DEPTH)]
         if part == ALL:
@@ -51,12 +51,9 @@ def plot(view: View) -> Figure:
             over_doublings(panel, shown["position"])
             panel.set_ylabel(f"{RECOVERY[metric]}\n{PLANTED_TASKS[task]}")
 
-    panels: dict[str, Panel] = {
-        f"{task} {metric} {part}": partial(fill, task=task, metric=metric, part=part)
-        for task, metric, part in product(tasks, METRICS, AXES)
-    }
+    panels = {" ".join(keys): keys for keys in product(tasks, METRICS, AXES)}
     n = n_text(select(rows, metric=METRICS[0], part=ALL, dataset=list(results.datasets)))
     grid = in_rows(panels, 4)
     average = select(rows, metric=METRICS[0], part=ALL, dataset=AVERAGE)
     message = best_recovery(average, PLANTED_TASKS, results.methods)
-    return draw(heading(view, n, message=message), panels, 1.4 + 1.9 * len(grid), rows=grid)
+    return draw(heading(view, n, message=message), fill, panels, 1.4 + 1.9 * len(grid), rows=grid)

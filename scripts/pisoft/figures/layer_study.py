@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
@@ -40,6 +38,6 @@ def plot(view: View) -> Figure:
         over_doublings(panel, rows["position"])
         panel.set_xlabel("Decoder layers summed, counted from the last")
 
-    panels = {METRICS[metric].label: partial(fill, metric=metric) for metric in AUC_METRICS}
+    panels = {METRICS[metric].label: metric for metric in AUC_METRICS}
     title = heading(view, n_text(rows), message=best_depths(rows, labels))
-    return draw(title, panels, 2.9)
+    return draw(title, fill, panels, 2.9)

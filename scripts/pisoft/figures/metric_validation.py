@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from pisoft.figures.panels import GREY, Panel, draw, heading, in_rows, lines, n_text, over_pi
+from pisoft.figures.panels import GREY, draw, heading, in_rows, lines, n_text, over_pi
 from pisoft.figures.style import LineStyle, abreast, theme
 from pisoft.statistics.metrics import CURVE_METRICS
 from pisoft.statistics.results import select
@@ -32,25 +30,26 @@ def plot(view: View) -> Figure:
     means = results.select(part="mean")
     controls = {name: means.methods[name] for name in means.rows["method"].unique()}
 
-    def fill_pair(panel: Axes, part: str) -> None:
-        rows = select(results.rows, part=part)
+    def fill(panel: Axes, shown: str) -> None:
+        if shown in CURVE_METRICS:
+            lines(panel, select(means.rows, metric=shown), controls)
+            return
+        rows = select(results.rows, part=shown)
         lines(panel, rows.assign(method=rows["metric"]), CURVE_METRICS, STYLES)
         panel.axhline(CHANCE, color=GREY, linewidth=0.8, linestyle=":")
-        panel.set(title=CONTROL_PAIRS[part], xlim=(0, 1), ylim=(-0.03, 1.03), ylabel="")
+        panel.set(title=CONTROL_PAIRS[shown], xlim=(0, 1), ylim=(-0.03, 1.03), ylabel="")
         panel.set(xlabel="π", xticks=(0, 0.5, 1), yticks=(0, 0.5, 1))
 
-    above: dict[str, Panel] = {
-        label: partial(lines, rows=select(means.rows, metric=metric), labels=controls)
-        for metric, label in CURVE_METRICS.items()
-    }
-    pairs = [part for part in CONTROL_PAIRS if part in {*results.rows["part"]}]
-    below = {part: partial(fill_pair, part=part) for part in pairs}
+    above = {label: metric for metric, label in CURVE_METRICS.items()}
+    below = {part: part for part in CONTROL_PAIRS if part in {*results.rows["part"]}}
     means_rows, rows = in_rows(above, 2), in_rows(below, PAIRS)
     message = controls_in_order(results.rows, CONTROL_PAIRS)
     title = heading(view, n_text(results.rows), message=message)
     ratios = [1.6] * len(means_rows) + [1] * len(rows)
     height = 5.4 + 2 * (len(means_rows) - 1 + len(rows) - 1)
-    figure = draw(title, above | below, height, rows=[*means_rows, *rows], height_ratios=ratios)
+    figure = draw(
+        title, fill, above | below, height, rows=[*means_rows, *rows], height_ratios=ratios
+    )
     over_pi(figure.axes[: len(above)], means.rows["value"])
     for panel in figure.axes[len(above) :][:1]:
         panel.set_ylabel("Share of samples ↑")

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from functools import partial
 from itertools import product
 from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from pisoft.figures.panels import GREY, Panel, draw, heading, in_rows, lines, n_text
+from pisoft.figures.panels import GREY, draw, heading, in_rows, lines, n_text
 from pisoft.figures.style import abreast
 from pisoft.statistics.off_distribution import CLEAN, OPERATORS
 from pisoft.statistics.results import select
@@ -37,7 +36,8 @@ def plot(view: View) -> Figure:
     operators = {name: label for name, label in OPERATORS.items() if name in present}
     first, last = next(iter(results.datasets)), [*results.datasets][-1]
 
-    def fill(panel: Axes, dataset: str, measure: str) -> None:
+    def fill(panel: Axes, keys: tuple[str, str]) -> None:
+        dataset, measure = keys
         rows = select(results.rows, dataset=dataset, metric=measure)
         ablated, clean = select(rows, part=""), select(rows, part=CLEAN)
         lines(panel, ablated.assign(method=ablated["operator"]), operators)
@@ -56,12 +56,9 @@ def plot(view: View) -> Figure:
         panel.set_title(MEASURES[measure] if heads_column else "", fontsize="small")
         panel.set_ylabel(results.datasets[dataset] if measure == next(iter(MEASURES)) else "")
 
-    panels: dict[str, Panel] = {
-        f"{dataset} {measure}": partial(fill, dataset=dataset, measure=measure)
-        for dataset, measure in product(results.datasets, MEASURES)
-    }
+    panels = {" ".join(keys): keys for keys in product(results.datasets, MEASURES)}
     grid = in_rows(panels, len(MEASURES))
     single = select(results.rows, dataset=list(results.datasets))
     message = entropy_differences(single, operators)
     title = heading(view, n_text(single), message=message)
-    return draw(title, panels, 1.2 + 1.4 * len(grid), rows=grid)
+    return draw(title, fill, panels, 1.2 + 1.4 * len(grid), rows=grid)

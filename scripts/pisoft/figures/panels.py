@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
 from textwrap import fill as wrapped
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -44,12 +43,13 @@ Look = tuple[str, float, float]  # a colour map that any colour vision can read,
 TAU: Look = ("RdBu", -1.0, 1.0)  # blue agrees
 OVERLAP: Look = ("Purples", 0.0, 1.0)
 TAU_MEANING = "Kendall's τ-b\n(1: same order, 0: unrelated, −1: opposite)"
-Panel = Callable[[Axes], None]
+Shown = TypeVar("Shown")  # what a panel shows
 
 
 def draw(
     title: str,
-    panels: Mapping[str, Panel],
+    fill: Callable[[Axes, Shown], None],
+    panels: Mapping[str, Shown],
     height: float,
     legend: bool = True,
     rows: Sequence[Sequence[str]] = (),
@@ -61,7 +61,8 @@ def draw(
 
     Args:
         title: above the panels; see :func:`heading`.
-        panels: by label, a function that fills the axes and may change how they look.
+        fill: fills the axes with what a panel shows, and may change how they look.
+        panels: by label, what each shows.
         height: inches; without `rows`, of one row.
         legend: whether there is one; lines may be named beside the panels instead.
         rows: labels of each row's panels, see :func:`in_rows`; `.` is no panel. Without, all
@@ -76,10 +77,10 @@ def draw(
         most = max(map(len, rows))
         mosaic: list[Any] = [np.repeat(row, most // len(row)).tolist() for row in rows]
         axes: dict[str, Axes] = figure.subplot_mosaic(mosaic, **layout)
-        for label, fill in panels.items():
+        for label, shown in panels.items():
             axes[label].set_ylabel(label)
             seaborn.despine(ax=axes[label])
-            fill(axes[label])
+            fill(axes[label], shown)
         title_above(figure, title)
         if legend:
             legend_below(figure, figure.axes[0].get_legend_handles_labels()[0])
@@ -241,9 +242,8 @@ def dot_panels(
         rows = results[label].set_index("method").reindex(order).rename_axis("method")
         dots(panel, rows.reset_index(), labels, label)
 
-    panels = {label: partial(fill, label=label) for label in results}
     title, height = heading(view, n, message=message), 1.3 + LINE_HEIGHT * len(order)
-    return draw(title, panels, height, legend=False, sharey=True)
+    return draw(title, fill, {label: label for label in results}, height, legend=False, sharey=True)
 
 
 # Heatmaps ---------------------------------------------------------------------------------------

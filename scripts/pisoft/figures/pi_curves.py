@@ -6,7 +6,6 @@ All others are grey; :mod:`pisoft.figures.pi_curves_all` names every method.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from functools import partial
 from typing import Any
 
 import pandas as pd
@@ -53,8 +52,9 @@ def plot(view: View) -> Figure:
         rows = select(curves.rows, metric=metric)
         _draw_lines(panel, rows, areas[f"auc_{metric}"], curves.methods)
 
-    panels = {label: partial(fill, metric=metric) for metric, label in CURVE_METRICS.items()}
-    figure = draw(heading(view, n_text(curves.rows), message=message), panels, 4.6, legend=False)
+    panels = {label: metric for metric, label in CURVE_METRICS.items()}
+    title = heading(view, n_text(curves.rows), message=message)
+    figure = draw(title, fill, panels, 4.6, legend=False)
     over_pi(figure.axes, curves.rows["value"])
     if not curves.rows["value"].min() < 0:  # π-Soft-NS may be, where it is not clamped
         for panel in figure.axes:

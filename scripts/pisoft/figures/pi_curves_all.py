@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
 from typing import Any
 
 import pandas as pd
@@ -13,7 +12,6 @@ from matplotlib.lines import Line2D
 
 from pisoft.figures.panels import (
     GREY,
-    Panel,
     draw,
     draw_band,
     heading,
@@ -68,10 +66,10 @@ def by_method(title: str, rows: pd.DataFrame, methods: Mapping[str, str]) -> Fig
         panel.set_title(or_no_value(methods[name], values[name]), fontsize="small")
         panel.set(xlim=(0, 1), xticks=(0, 0.5, 1), xlabel="π", ylabel="")
 
-    panels: dict[str, Panel] = {name: partial(fill, name=name) for name in methods}
+    panels = {name: name for name in methods}
     grid = in_rows(panels, COLUMNS)
     height = 1.1 + ROW_HEIGHT * len(grid)
-    figure = draw(title, panels, height, False, grid, sharex=True, sharey=True)
+    figure = draw(title, fill, panels, height, False, grid, sharex=True, sharey=True)
     keys = [
         Line2D([], [], color="black", linestyle=DASHES[metric], label=label)
         for metric, label in CURVE_METRICS.items()

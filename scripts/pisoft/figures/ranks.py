@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
 from textwrap import wrap
 from typing import Any
 
@@ -45,7 +44,7 @@ def plot(view: View) -> Figure:
         rows, tests = (select(all_rows, metric=metric) for all_rows in (averages, pairs.rows))
         _draw_ranks(panel, rows, tests, ranks.methods)
 
-    panels = {METRICS[metric].label: partial(fill, metric=metric) for metric in AUC_METRICS}
+    panels = {METRICS[metric].label: metric for metric in AUC_METRICS}
     height = 2.0 + LINE_HEIGHT * max(2, len(ranks.methods))
     shares = select(averages, part="best_share").dropna(subset="value").sort_values("value")
     findings = {
@@ -55,7 +54,7 @@ def plot(view: View) -> Figure:
     findings = {metric: findings[metric] for metric in AUC_METRICS if metric in findings}
     message = f"Most often best: {by_metric(findings)}" if findings else ""
     title = heading(view, n_text(averages), message=message)
-    return draw(title, panels, height, legend=False)
+    return draw(title, fill, panels, height, legend=False)
 
 
 def _draw_ranks(

@@ -74,22 +74,19 @@ def plot_scores(
 
     Rows are scaled to their highest bin: shapes show whether scores are spread out or sparse.
     """
-    panels = {
-        dataset: partial(_draw_rows, dataset=dataset, distributions=by_method, methods=methods)
-        for dataset, by_method in distributions.items()
-    }
-    rows = in_rows(panels, min(len(panels), COLUMNS))
+    fill = partial(_draw_rows, methods=methods)
+    rows = in_rows(distributions, min(len(distributions), COLUMNS))
     height = (ROW_HEIGHT * len(methods) + 0.6) * len(rows) + 0.5
     normalised = f"normalisation: {view.settings.normalisation}"
     scored = [one for by_method in distributions.values() for one in by_method.values() if one.n]
     means = sorted(one.mean for one in scored)
     message = f"Mean scores lie between {means[0]:.2f} and {means[-1]:.2f}" if means else ""
     title = heading(view, normalised, message=message)
-    return draw(title, panels, height, legend=False, rows=rows, sharey=True)
+    return draw(title, fill, distributions, height, legend=False, rows=rows, sharey=True)
 
 
 def _draw_rows(
-    panel: Axes, dataset: str, distributions: Mapping[str, Distribution], methods: Mapping[str, str]
+    panel: Axes, distributions: Mapping[str, Distribution], methods: Mapping[str, str]
 ) -> None:
     """Draw each method's histogram on a floor, with its mean."""
     beside: dict[str, Any] = {"fontsize": "small", "clip_on": False}
@@ -105,7 +102,7 @@ def _draw_rows(
         failed = f" ({one.n_failed} failed)" if one.n_failed else ""
         panel.text(BESIDE[0], floor + 0.25, f"{one.mean:.2f}{failed}", va="center", **beside)
     counts = pd.DataFrame({"n": [one.n for one in distributions.values()]})
-    panel.set_title(f"{dataset} · {n_text(counts)}", fontsize="medium")
+    panel.set_title(f"{panel.get_ylabel()} · {n_text(counts)}", fontsize="medium")
     panel.text(*BESIDE, "mean", transform=panel.transAxes, **beside)
     panel.set(xlabel="Score s of a token", ylabel="", xlim=(0, 1), ylim=(-0.2, len(methods)))
     panel.set_yticks(range(len(methods)), [*methods.values()][::-1])

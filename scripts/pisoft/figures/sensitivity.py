@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -75,7 +74,7 @@ def plot(view: View) -> Figure:
         panel.set_xlabel(f"{label}\n95 % interval over samples{rings}")
         panel.set_ylabel("")
 
-    panels = {metric: partial(fill, metric=metric) for metric in AUC_METRICS}
+    panels = {metric: metric for metric in AUC_METRICS}
     height = 1.5 + LINE_HEIGHT * (len(names) + 1)  # a row for the heading of the shares
     title = heading(view, n_text(average.rows), message=changed_leaders(average.rows))
-    return draw(title, panels, height, legend=False, sharey=True)
+    return draw(title, fill, panels, height, legend=False, sharey=True)
