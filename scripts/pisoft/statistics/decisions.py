@@ -34,27 +34,22 @@ def summaries(files: Files, settings: DecisionsJob) -> dict[str, Summary]:
     rows = files.rows("soft_samples")
     rows = rows[rows["metric"].isin(AUC_METRICS) & ~rows["dataset"].isin(settings.clustered)]
     tables = [
-        table
-        for cell, of in rows.groupby(CELL, sort=False)
-        for table in decisions(of, settings, str(cell[2]), str(cell[3]))
+        table for _, of in rows.groupby(CELL, sort=False) for table in decisions(of, settings)
     ]
     decided = pd.concat([pd.DataFrame(columns=[*CELL, "method", "other", "available"]), *tables])
     tested = by_test(decided, files.rows("comparisons"))
     return {"decisions": [decided.drop(columns="available"), tested]}
 
 
-def decisions(
-    rows: pd.DataFrame, settings: DecisionsJob, dataset: str, metric: str
-) -> Iterator[pd.DataFrame]:
+def decisions(rows: pd.DataFrame, settings: DecisionsJob) -> Iterator[pd.DataFrame]:
     """Yield when each comparison of a cell was decided, unless there is none.
 
     The leader is the method with the best mean over all records. As records choose it, its
     comparisons are corrected over all pairs.
 
     Args:
-        rows: of `soft_samples`, in the order of sampling.
+        rows: of `soft_samples`, of the cell, in the order of sampling.
         settings: which methods are compared, and how.
-        dataset, metric: of the cell.
 
     Raises:
         BenchmarkError: a pool of fewer records than were read.
@@ -69,25 +64,24 @@ def decisions(
             return
     if not tested:
         return
-    pool = settings.pool.get(dataset)
+    cell = rows[CELL].iloc[0].to_dict()
+    pool = settings.pool.get(cell["dataset"])
     if pool is not None and pool < len(values):
         raise BenchmarkError(
-            f"stop.pool.{dataset}: {pool} records are fewer than the {len(values)} that were read"
+            f"stop.pool.{cell['dataset']}: {pool} records are fewer than the {len(values)} that "
+            "were read"
         )
     first, second = (list(names) for names in zip(*tested, strict=True))
     family = len(pairs) if settings.against == "leader" else len(tested)
-    got = decide(
+    decided = decide(
         values[first].to_numpy() - values[second].to_numpy(),
-        settings.clip_nc if metric == "auc_pi_soft_nc" else settings.clip_ns,
+        settings.clip_nc if cell["metric"] == "auc_pi_soft_nc" else settings.clip_ns,
         LEVEL,
         family,
         settings.margin or 0,
         pool,
     )
-    columns = {"method": first, "other": second, "text": got.verdict, "n": got.records}
-    columns |= {"value": got.mean, "low": got.low, "high": got.high}
-    columns |= {"p_adjusted": got.p_adjusted, "available": got.available}
-    yield pd.DataFrame({**rows[CELL].iloc[0].to_dict(), **columns})
+    yield decided.assign(**cell, method=first, other=second)
 
 
 def by_test(decided: pd.DataFrame, comparisons: pd.DataFrame) -> pd.DataFrame:

@@ -10,26 +10,14 @@ look after each and stop at any. Bets are aGRAPA's, hedged, with or without repl
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
 import numpy as np
+import pandas as pd
 
 from pisoft.statistics.mean_tests import holm
 
 TRUNCATION = 0.5  # share of the capital that a bet can lose at most
 MEANS = np.linspace(0, 1, 1025)  # exact in binary; 1/2 is one of them
-
-
-class Decisions(NamedTuple):
-    """Where each of P comparisons stops, (P,) each: where it is decided, or at its last record."""
-
-    records: np.ndarray  # read until then
-    available: np.ndarray  # that have a difference
-    verdict: np.ndarray  # `higher`, `lower`, `equal` or `open`
-    low: np.ndarray  # confidence sequence of the mean of the clipped differences there
-    high: np.ndarray
-    mean: np.ndarray  # of the clipped differences read until then
-    p_adjusted: np.ndarray  # of a mean of 0, by Holm's procedure; valid at any number of records
 
 
 def log_capitals(
@@ -124,7 +112,7 @@ def decide(
     pairs: int | None = None,
     margin: float = 0,
     pool: int | None = None,
-) -> Decisions:
+) -> pd.DataFrame:
     """Say when each comparison is decided, with a family-wise error of α for either decision.
 
     That methods differ is decided by Holm's procedure, that they are equal at α / pairs each.
@@ -137,6 +125,13 @@ def decide(
         pairs: number of comparisons from which these were chosen; None: all are here.
         margin: a pair is equal if its confidence sequence lies within ±margin; 0: never.
         pool: as in :func:`log_capitals`, at least T.
+
+    Returns:
+        Where each of the P comparisons stops, decided or at its last record, a row each: `n`, the
+        records read until then, of the `available` ones, which have a difference; as `text`
+        `higher`, `lower`, `equal` or `open`; the mean of the clipped differences until then, as
+        `value`, and its confidence sequence there, `low` and `high`; and `p_adjusted`, of a mean of
+        0, by Holm's procedure, valid at any number of records.
     """
     missing = np.isnan(differences)
     order = np.argsort(missing, axis=0, kind="stable")  # the missing ones to the end
@@ -158,8 +153,9 @@ def decide(
     at = np.where(decided.any(axis=0), decided.argmax(axis=0), np.maximum(available - 1, 0))
     means = clip * (2 * np.nancumsum(values, axis=0) / (records + 1) - 1)
     at_stop = at, np.arange(len(at))
-    stopped = (one[at_stop] for one in (verdicts, low, high, means, p_values))
-    return Decisions(np.minimum(at + 1, available), available, *stopped)
+    columns = {"text": verdicts, "value": means, "low": low, "high": high, "p_adjusted": p_values}
+    stopped = {name: column[at_stop] for name, column in columns.items()}
+    return pd.DataFrame({"n": np.minimum(at + 1, available), "available": available, **stopped})
 
 
 def _mean_differences(

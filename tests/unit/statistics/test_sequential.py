@@ -102,17 +102,17 @@ def test_a_comparison_stops_where_it_is_decided() -> None:
     columns = [np.r_[better, better], -np.r_[better, better], holes, rng.uniform(-0.1, 0.1, 400)]
     few = np.r_[better[:3], np.full(397, np.nan)]
     got = decide(np.c_[(*columns, few, np.full(400, np.nan))].T.T, clip=1, margin=0.2)
-    assert got.verdict.tolist() == ["higher", "lower", "higher", "equal", "open", "open"]
-    assert got.records[0] == got.records[1] == got.records[2] < 60
+    assert got["text"].tolist() == ["higher", "lower", "higher", "equal", "open", "open"]
+    assert got["n"][0] == got["n"][1] == got["n"][2] < 60
     assert got.available.tolist() == [400, 400, 200, 400, 3, 0]
-    assert got.records[4:].tolist() == [3, 0]
+    assert got["n"][4:].tolist() == [3, 0]
     assert got.low[0] >= 0 >= got.high[1]
     assert got.low[3] >= -0.2
     assert got.high[3] <= 0.2
     # One record fewer decides nothing, and neither does a stricter family.
-    before = decide(columns[0][: got.records[0] - 1, None], clip=1, pairs=6)
-    assert before.verdict == ["open"]
-    assert decide(columns[0][:, None], clip=1, pairs=600).records > got.records[0]
+    before = decide(columns[0][: got["n"][0] - 1, None], clip=1, pairs=6)
+    assert before["text"].tolist() == ["open"]
+    assert decide(columns[0][:, None], clip=1, pairs=600)["n"][0] > got["n"][0]
 
 
 def test_differences_are_those_of_holms_procedure_after_every_record() -> None:
@@ -124,11 +124,11 @@ def test_differences_are_those_of_holms_procedure_after_every_record() -> None:
     p_values = np.minimum(1, 2 * np.exp(-np.maximum.accumulate(capitals)))
     rejected = np.array([multipletests(one, alpha=0.1, method="holm")[0] for one in p_values])
     first = np.where(rejected.any(axis=0), rejected.argmax(axis=0) + 1, 300)
-    assert got.records.tolist() == first.tolist()
-    assert ((got.verdict != "open") == rejected[-1]).all()
+    assert got["n"].tolist() == first.tolist()
+    assert ((got["text"] != "open") == rejected[-1]).all()
     assert len(set(first)) > 4
     alone = decide(differences[:, 3:4], clip=1, alpha=0.1, pairs=7)
-    assert alone.records[0] > got.records[3]  # which later decisions made easier
+    assert alone["n"][0] > got["n"][3]  # which later decisions made easier
 
 
 def test_the_last_true_difference_leaves_all_of_alpha_to_the_others() -> None:
@@ -143,4 +143,4 @@ def test_the_last_true_difference_leaves_all_of_alpha_to_the_others() -> None:
 
 def test_differences_are_clipped() -> None:
     outlier = np.r_[1e6, np.full(99, -0.5)][:, None]
-    assert decide(outlier, clip=1).verdict == ["lower"]
+    assert decide(outlier, clip=1)["text"].tolist() == ["lower"]
