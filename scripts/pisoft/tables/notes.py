@@ -225,10 +225,9 @@ def float32_agreement(results: Results) -> str:
         return ""
     sums = rows.assign(value=rows["value"] * rows["n"]).groupby("method")[["value", "n"]].sum()
     agreements = "; ".join(
-        f"{results.methods[name]} {of_method.value / of_method.n:.3f} (n = {of_method.n:.0f})"
-        for name, of_method in sums.reindex(
-            [m for m in results.methods if m in sums.index]
-        ).iterrows()
+        f"{label} {sums['value'][name] / sums['n'][name]:.3f} (n = {sums['n'][name]:.0f})"
+        for name, label in results.methods.items()
+        if name in sums.index
     )
     return text("float32_agreement", agreements=agreements)
 

@@ -35,8 +35,8 @@ def table(view: View) -> grid.Table:
     no_medians = notes.sparse(view.settings, "single_samples", numbers="Medians")
     medians = "" if no_medians else " Median: not tested. No single sample dominates these."
     areas = notes.of_table("pi_soft_auc", medians=medians, **ends)
-    sparse = [no_medians, _too_few(view)]
-    ranked = ranking(view, (*AUC_METRICS, *ROBUST_METRICS), "identity", [areas, *sparse])
+    on_metrics = [areas, no_medians, _too_few(view)]
+    ranked = ranking(view, (*AUC_METRICS, *ROBUST_METRICS), "identity", *on_metrics)
     return replace(ranked, notes=(*ranked.notes, *_noise(view)))
 
 

@@ -12,7 +12,7 @@ def ranking(
     view: View,
     names: Sequence[str],
     counted: str,
-    on_metrics: Sequence[str],
+    *on_metrics: str,
     chance: grid.Labelled | None = None,
 ) -> grid.Table:
     """Return a table with a block for each metric: methods by datasets and their average.
@@ -33,6 +33,5 @@ def ranking(
         made += grid.blocks(results, {"By chance": {}}, below, columns)
     clamp = notes.clamp(view.settings.clamp) if counted == "identity" else ""
     marks = notes.marks(results, view.settings.equivalence_margin)
-    meanings = [*on_metrics, *marks, clamp]
     counts = [*notes.of_average(coverage), *notes.of_coverage(coverage), *notes.left_out(every)]
-    return grid.grid_table(view, results, columns, made, [*meanings, *counts])
+    return grid.grid_table(view, results, columns, made, [*on_metrics, *marks, clamp, *counts])
