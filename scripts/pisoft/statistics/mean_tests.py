@@ -105,13 +105,11 @@ def sign_flip_tests(
 
 def holm(p_values: np.ndarray, families: np.ndarray) -> np.ndarray:
     """Return p-values corrected within families by Holm's step-down, (C,)."""
-    adjusted = np.empty_like(p_values)
-    for index in np.unique(families):
-        columns = np.flatnonzero(families == index)
-        order = columns[np.argsort(p_values[columns])]
-        raised = p_values[order] * np.arange(order.size, 0, -1)
-        adjusted[order] = np.minimum(np.maximum.accumulate(raised), 1)
-    return adjusted
+    ordered = pd.Series(p_values).sort_values()
+    members = ordered.groupby(families[ordered.index])
+    raised = ordered * (members.transform("size") - members.cumcount())
+    corrected = raised.groupby(families[ordered.index]).cummax().clip(upper=1)
+    return corrected.sort_index().to_numpy()
 
 
 def resample_counts(generator: np.random.Generator, n: int, resamples: int) -> Iterator[np.ndarray]:
@@ -137,13 +135,9 @@ def _sums(
 
 def _medians_of_families(errors: np.ndarray, families: np.ndarray) -> np.ndarray:
     """Return the median non-zero standard error of each column's family, (C,); 1 without any."""
-    medians = np.ones(errors.size)
-    for index in np.unique(families):
-        members = families == index
-        positive = errors[members] > TOLERANCE * errors[members].max()
-        if positive.any():
-            medians[members] = np.median(errors[members][positive])
-    return medians
+    largest = pd.Series(errors).groupby(families).transform("max")
+    positive = pd.Series(errors).where(errors > TOLERANCE * largest)
+    return positive.groupby(families).transform("median").fillna(1.0).to_numpy()
 
 
 def _step_down(
