@@ -77,9 +77,6 @@ class _Token:
     right: float
 
 
-_Line = list[_Token]
-
-
 @display(
     title="Most important tokens in example texts",
     by=("model", "dataset"),
@@ -246,12 +243,12 @@ def plot_tokens(examples: Sequence[Example], methods: Mapping[str, str], title: 
     than :data:`MOST_LINES` lines are cut, and the heading says where. Without examples, no sample
     could be answered.
     """
-    page = _page()
+    page = 72 * width()  # points
     with theme():
         room = min(LONGEST_LABEL, page / 3)
         labels = {name: _clipped(label, LABEL_SIZE, room) for name, label in methods.items()}
         margin = 2 * MARGIN + max(_width(label, LABEL_SIZE) for label in labels.values())
-        texts = [_wrapped(example, margin) for example in examples]
+        texts = [_wrapped(example, margin, page - MARGIN) for example in examples]
         block = ROW * len(methods) + TEXT_HEIGHT + LINE_GAP
         title = title if examples else f"{title} · no sample could be answered"
         if any(example.evidence is not None for example in examples):
@@ -277,7 +274,7 @@ def plot_tokens(examples: Sequence[Example], methods: Mapping[str, str], title: 
     return figure
 
 
-def _heading(example: Example, lines: Sequence[_Line], room: float) -> list[str]:
+def _heading(example: Example, lines: Sequence[Sequence[_Token]], room: float) -> list[str]:
     """Return the lines above an example; a full page has one."""
     n = sum(map(len, lines))
     cut = "" if n == len(example.texts) else f" · cut: the first {n} tokens are shown"
@@ -310,11 +307,6 @@ def _advance(character: str) -> float:
     return font.load_char(ord(character), LoadFlags.NO_HINTING).linearHoriAdvance / 65536 / 100
 
 
-def _page() -> float:
-    """Return the width of the figure in points."""
-    return 72 * width()
-
-
 def _width(text: str, size: float) -> float:
     return size * sum(_advance(character) for character in text)
 
@@ -328,27 +320,27 @@ def _clipped(text: str, size: float, room: float) -> str:
     return printed[: sum(end <= room - _width("…", size) for end in ends)] + "…"
 
 
-def _wrapped(example: Example, margin: float) -> list[_Line]:
+def _wrapped(example: Example, left: float, right: float) -> list[list[_Token]]:
     """Arrange an example's tokens in lines; each gap in the prompt begins a new one."""
-    lines: list[_Line] = [[]]
-    pen = margin
+    lines: list[list[_Token]] = [[]]
+    pen = left
     for index, text in enumerate(example.texts):
         printed = _clipped(text, TEXT_SIZE, LONGEST_TOKEN * share())
         visible = printed.strip() or printed
         space = _width(printed.partition(visible)[0], TEXT_SIZE)
         width = _width(visible, TEXT_SIZE)
         gap = index and example.positions[index] != example.positions[index - 1] + 1
-        if lines[-1] and (gap or pen + space + width > _page() - MARGIN):
+        if lines[-1] and (gap or pen + space + width > right):
             lines.append([])
-            pen = margin
-        left = pen + (space if lines[-1] else 0)
-        pen = left + width
-        lines[-1].append(_Token(index, visible, left, pen))
+            pen = left
+        begin = pen + (space if lines[-1] else 0)
+        pen = begin + width
+        lines[-1].append(_Token(index, visible, begin, pen))
     return lines[:MOST_LINES]
 
 
 def _draw_line(
-    axes: Axes, line: _Line, example: Example, labels: Mapping[str, str], top: float
+    axes: Axes, line: Sequence[_Token], example: Example, labels: Mapping[str, str], top: float
 ) -> None:
     """Draw one line of text with the rows of all methods above it."""
     first, end = line[0].left, line[-1].right
