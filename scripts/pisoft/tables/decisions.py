@@ -40,7 +40,8 @@ def table(view: View) -> grid.Table:
     left_out = [label for name, label in datasets.items() if name not in results.datasets]
     below = [NO_CONTROL]
     if len(results.rows):
-        below = [outcome(results), notes.of_table("decisions"), _left_out(left_out)]
+        dependent = f"Left out, as their records are not independent: {', '.join(left_out)}."
+        below = [outcome(results), notes.of_table("decisions"), dependent if left_out else ""]
     return grid.grid_table(view, results, COLUMNS, made, below, corner="Comparison")
 
 
@@ -76,8 +77,3 @@ def outcome(results: Results) -> str:
         alike=(differs & (verdicts == by_test)).sum(),
         differs=differs.sum(),
     )
-
-
-def _left_out(labels: list[str]) -> str:
-    """Say which datasets have records that are not independent."""
-    return f"Left out, as their records are not independent: {', '.join(labels)}." if labels else ""
