@@ -59,16 +59,17 @@ def test_only_what_changed_is_computed_again(finished, tmp_path):
 TABLE = '''\
 """How many samples each model answered."""
 
-from pisoft.tables.grid import Entry, Table, Column, blocks, each, grid_table
+from pisoft.tables import grid
 from pisoft.views.view import View, display
 
 @display(title="Answered samples", by=("model",), reads=("accuracy",))
-def table(view: View) -> Table:
+def table(view: View) -> grid.Table:
     """Build the table of one model."""
     results = view.results("accuracy")
-    columns = [Column("n", {"metric": "truncated"}, lambda number: Entry(str(number.n)))]
-    made = blocks(results, {"": {}}, each("dataset", results.datasets), columns)
-    return grid_table(view, results, columns, made, [], "Dataset")
+    columns = [grid.Column("n", {"metric": "truncated"}, grid.plain(0, "n"))]
+    lines = grid.each("dataset", results.datasets)
+    made = grid.blocks(results, {"": {}}, lines, columns)
+    return grid.table(view, results, columns, made, [], "Dataset")
 '''
 
 

@@ -34,4 +34,4 @@ def table(view: View) -> grid.Table:
     titles, lines = grid.each("model", view.settings.models), grid.each("dataset", results.datasets)
     made = grid.blocks(results, titles, lines, COLUMNS, sparse=True)
     below = [notes.text("accuracy"), notes.clusters(results)]
-    return grid.grid_table(view, results, COLUMNS, made, below, "Dataset")
+    return grid.table(view, results, COLUMNS, made, below, "Dataset")

@@ -52,7 +52,7 @@ def table(view: View) -> grid.Table:
         better = [_better(averages, name, verdicts) for name in metrics]
         meaning = [notes.text("interval"), notes.of_table("advantage")]
         below = [*better, *meaning, notes.clamp(view.settings.clamp), notes.samples(results)]
-    return grid.grid_table(view, results, columns, made, below)
+    return grid.table(view, results, columns, made, below)
 
 
 def spans_above_zero(rows: pd.DataFrame) -> str:

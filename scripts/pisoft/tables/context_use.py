@@ -39,4 +39,4 @@ def table(view: View) -> grid.Table:
         made += grid.blocks(results, titles, lines | chance, columns, order_by=columns[0])
     coverage = view.results("coverage", metric="top_1_in_evidence", dataset=results.datasets)
     below = [notes.text("interval"), notes.of_table("context_use")]
-    return grid.grid_table(view, results, columns, made, [*below, *notes.of_coverage(coverage)])
+    return grid.table(view, results, columns, made, [*below, *notes.of_coverage(coverage)])

@@ -42,7 +42,7 @@ def table(view: View) -> grid.Table:
     if len(results.rows):
         dependent = f"Left out, as their records are not independent: {', '.join(left_out)}."
         below = [outcome(results), notes.of_table("decisions"), dependent if left_out else ""]
-    return grid.grid_table(view, results, COLUMNS, made, below, corner="Comparison")
+    return grid.table(view, results, COLUMNS, made, below, corner="Comparison")
 
 
 def of_cells(results: Results) -> tuple[grid.Block, ...]:

@@ -42,7 +42,7 @@ def table(view: View) -> grid.Table:
     meaning = [notes.text("interval"), notes.of_table("density")]
     correlated = notes.sparse(view.settings, "single_samples", numbers="Spearman's ρ with the AUCs")
     below = [*meaning, missing, correlated, notes.samples(results)]
-    return grid.grid_table(view, results, columns, made, below, "Method or dataset")
+    return grid.table(view, results, columns, made, below, "Method or dataset")
 
 
 def _tested(number: Number) -> grid.Entry:

@@ -125,7 +125,7 @@ def _place(number: Number, ascending: bool) -> float:
     return np.inf if np.isnan(place) else place
 
 
-def grid_table(
+def table(
     view: View,
     results: Results,
     columns: Sequence[Column],

@@ -45,7 +45,7 @@ def table(view: View) -> grid.Table:
     }
     made = grid.blocks(numbers, grid.metrics(AUC_METRICS), lines, columns)
     below = [notes.of_table("layer_study"), *notes.of_depths(results, lines)]
-    return grid.grid_table(view, results, columns, made, below, corner="Dataset, method")
+    return grid.table(view, results, columns, made, below, corner="Dataset, method")
 
 
 def _depth(number: Number) -> grid.Entry:

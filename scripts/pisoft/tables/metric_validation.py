@@ -37,7 +37,7 @@ def table(view: View) -> grid.Table:
     shares = "Shares of samples and the noise order by the π-Soft metrics"
     by_sample = notes.sparse(view.settings, "single_samples", numbers=shares)
     below = [*verdicts, notes.of_table("metric_validation"), by_sample, notes.samples(whole)]
-    return grid.grid_table(view, results, columns, made, below, corner="Metric")
+    return grid.table(view, results, columns, made, below, corner="Metric")
 
 
 def _verdicts(whole: Results, lines: grid.Labelled) -> Iterator[str]:

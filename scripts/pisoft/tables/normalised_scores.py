@@ -26,5 +26,5 @@ def table(view: View) -> grid.Table:
     titles, lines = grid.each("dataset", results.datasets), grid.each("method", results.methods)
     made = grid.blocks(results, titles, lines, columns, columns[0], sparse=True)
     below = [notes.of_table("normalised_scores"), notes.samples(results)]
-    whole = grid.grid_table(view, results, columns, made, below)
+    whole = grid.table(view, results, columns, made, below)
     return replace(whole, spanners=tuple(spanners))

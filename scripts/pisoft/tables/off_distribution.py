@@ -30,7 +30,7 @@ def table(view: View) -> grid.Table:
     made = of_datasets(results)
     counts = notes.samples(results.select(metric="entropy", part=""))
     below = [notes.text("interval"), notes.of_table("off_distribution"), counts]
-    return grid.grid_table(view, results, COLUMNS, made, below, corner="Ablation of random tokens")
+    return grid.table(view, results, COLUMNS, made, below, corner="Ablation of random tokens")
 
 
 def of_datasets(results: Results) -> tuple[grid.Block, ...]:

@@ -28,4 +28,4 @@ def table(view: View) -> grid.Table:
     marks = notes.marks(results, view.settings.equivalence_margin)
     below = [notes.of_table("original_soft"), *marks, notes.clamp(view.settings.clamp)]
     below += notes.of_coverage(coverage)
-    return grid.grid_table(view, results, columns, made, below)
+    return grid.table(view, results, columns, made, below)

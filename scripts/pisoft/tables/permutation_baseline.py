@@ -29,4 +29,4 @@ def table(view: View) -> grid.Table:
     made = grid.blocks(results, grid.metrics(METRICS), lines, columns, order_by=gains[-1])
     counts = notes.samples(results.select(part="gain"))
     below = [notes.text("interval"), notes.of_table("permutation_baseline"), counts]
-    return grid.grid_table(view, results, columns, made, below)
+    return grid.table(view, results, columns, made, below)

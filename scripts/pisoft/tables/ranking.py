@@ -34,4 +34,4 @@ def ranking(
     clamp = notes.clamp(view.settings.clamp) if counted == "identity" else ""
     marks = notes.marks(results, view.settings.equivalence_margin)
     counts = [*notes.of_average(coverage), *notes.of_coverage(coverage), *notes.left_out(every)]
-    return grid.grid_table(view, results, columns, made, [*on_metrics, *marks, clamp, *counts])
+    return grid.table(view, results, columns, made, [*on_metrics, *marks, clamp, *counts])

@@ -34,7 +34,7 @@ def table(view: View) -> grid.Table:
     ]
     made = grid.blocks(results, titles, lines, columns, columns[0])
     below = [notes.of_table("ranks"), *missing, notes.samples(statistics)]
-    return grid.grid_table(view, results, columns, made, below)
+    return grid.table(view, results, columns, made, below)
 
 
 def _interval(number: Number) -> grid.Entry:

@@ -34,4 +34,4 @@ def table(view: View) -> grid.Table:
     made = grid.blocks(results, titles, lines, columns, columns[0])
     meaning = [notes.of_table("sanity_checks"), notes.text("interval")]
     below = [*unchanged, *meaning, notes.samples(results)]
-    return grid.grid_table(view, results, columns, made, below)
+    return grid.table(view, results, columns, made, below)

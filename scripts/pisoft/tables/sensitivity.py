@@ -27,7 +27,7 @@ def table(view: View) -> grid.Table:
     made = grid.blocks(results, grid.metrics(AUC_METRICS), lines, grid_columns, sparse=True)
     orders = notes.of_orders(results, ALTERNATIVES)
     below = [notes.of_table("sensitivity"), *orders, notes.samples(results)]
-    return grid.grid_table(view, results, grid_columns, made, below, corner="Choice changed")
+    return grid.table(view, results, grid_columns, made, below, corner="Choice changed")
 
 
 def columns(results: Results, labels: Mapping[str, str]) -> list[grid.Column]:

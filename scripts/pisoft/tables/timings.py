@@ -52,7 +52,7 @@ def table(view: View) -> grid.Table:
         notes.without_row(imported, "these scores were made elsewhere"),
         notes.samples(results.of(seconds)),
     ]
-    whole = grid.grid_table(view, results, columns, made, below)
+    whole = grid.table(view, results, columns, made, below)
     return replace(whole, spanners=tuple((label, 2) for label in models.values()))
 
 

@@ -42,4 +42,4 @@ def table(view: View) -> grid.Table:
     of_single = notes.sparse(view.settings, "single_samples", numbers=shares)
     areas = notes.sparse(view.settings, "completed_areas")
     below = [notes.of_table("variance_components"), areas, of_single]
-    return grid.grid_table(view, results, columns, made, below)
+    return grid.table(view, results, columns, made, below)
