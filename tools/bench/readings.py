@@ -37,7 +37,7 @@ from snakemake.utils import update_config
 from measuring import REPOSITORY, bench_parser, report_tables
 from pisoft.errors import BenchmarkError
 from pisoft.statistics.metrics import AVERAGE
-from pisoft.statistics.reading import load_rows
+from pisoft.statistics.reading import Files, load_rows
 from pisoft.statistics.soft import summarise
 from pisoft.store.parquet import read_provenance, read_table, write_table
 from pisoft.store.schemas import SCHEMAS
@@ -159,7 +159,7 @@ def _make(settings: Mapping[str, Any], directory: Path, *targets: str) -> None:
 
 def _averages(results: Path) -> pd.DataFrame:
     """Return the averages over datasets: a row per method, a column per model and metric."""
-    rows = load_rows(results / STATISTICS, "statistics", dataset=AVERAGE)
+    rows = Files(statistics=[results / STATISTICS]).rows("statistics", dataset=AVERAGE)
     rows = rows[rows["metric"].isin(METRICS)]
     return rows.pivot(index="method", columns=["model", "metric"], values="value")
 
@@ -213,7 +213,7 @@ def reading_rows(name: str, before: pd.DataFrame, after: pd.DataFrame) -> list[d
 def _method_rows(results: Path, averages: pd.DataFrame) -> list[dict[str, Any]]:
     """Return how far the readings of methods are from their defaults."""
     files = sorted((results / "data/summary/method_agreement").glob("*/*.parquet"))
-    agreement = load_rows(files, "method_agreement", metric="kendall_tau")
+    agreement = Files(method_agreement=files).rows("method_agreement", metric="kendall_tau")
     rows = []
     for method, variants in VARIANTS.items():
         for index, label in enumerate(variants):

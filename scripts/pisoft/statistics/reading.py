@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from typing import NoReturn
 
@@ -17,25 +17,15 @@ from pisoft.store.schemas import SCHEMAS
 REPAIR = "delete the file and run the workflow again"
 
 
-def load_rows(path: Path | Sequence[Path], kind: str, **selection: str) -> pd.DataFrame:
-    """Read the rows of summary files of a kind whose columns equal the given values.
+def load_rows(path: Path | Sequence[Path], kind: str, **selection: Collection[str]) -> pd.DataFrame:
+    """Read the rows of summary files of a kind whose columns have one of the given values.
 
     Raises:
-        BenchmarkError: an unreadable file, or no such row.
+        BenchmarkError: an unreadable file.
     """
-    paths = [path] if isinstance(path, Path) else path
-    rows = _rows(paths, kind, {column: [value] for column, value in selection.items()})
-    if selection and rows.empty:
-        values = ", ".join(f"{column} '{value}'" for column, value in selection.items())
-        raise BenchmarkError(f"{paths[0]}: holds no row for {values}")
-    return rows
-
-
-def _rows(
-    paths: Sequence[Path], kind: str, selection: Mapping[str, Collection[str]]
-) -> pd.DataFrame:
     filters = [(column, "in", list(values)) for column, values in selection.items()]
     where = pq.filters_to_expression(filters) if filters else None
+    paths = [path] if isinstance(path, Path) else path
     tables = [read_table(path, kind, where=where) for path in paths]
     table = pa.concat_tables(tables) if tables else SCHEMAS[kind].empty_table()
     return table.to_pandas()
@@ -56,9 +46,13 @@ class Files(dict[str, list[Path]]):
         """Return the rows of all files of a kind whose columns equal the given values.
 
         Raises:
-            BenchmarkError: as :func:`load_rows`.
+            BenchmarkError: an unreadable file, or no such row.
         """
-        return load_rows(self[kind], kind, **selection)
+        rows = self.rows_if_any(kind, **{column: [value] for column, value in selection.items()})
+        if selection and rows.empty:
+            values = ", ".join(f"{column} '{value}'" for column, value in selection.items())
+            raise BenchmarkError(f"{self[kind][0]}: holds no row for {values}")
+        return rows
 
     def rows_if_any(self, kind: str, **selection: Collection[str]) -> pd.DataFrame:
         """Return the rows whose columns have one of the given values, of which there may be none.
@@ -66,7 +60,7 @@ class Files(dict[str, list[Path]]):
         Raises:
             BenchmarkError: an unreadable file.
         """
-        return _rows(self[kind], kind, selection)
+        return load_rows(self[kind], kind, **selection)
 
     def clusters(self) -> dict[str, str]:
         """Return the cluster by `sample_id`, from the `datasets` whose records have one."""

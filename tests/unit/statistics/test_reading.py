@@ -4,7 +4,7 @@ import pytest
 
 from helpers.result_rows import statistics_row
 from pisoft.errors import BenchmarkError
-from pisoft.statistics.reading import Files, load_rows
+from pisoft.statistics.reading import Files
 from pisoft.store.parquet import write_rows
 
 
@@ -12,11 +12,11 @@ def test_rows_are_read_by_selection_and_what_is_missing_is_named(tmp_path):
     path = tmp_path / "s.parquet"
     row = statistics_row("soft_ns", "sst2", "a", 0.1)
     write_rows(path, "statistics", [row | {"protocol": p} for p in ("dynamic", "fixed", "")], {})
-    rows = load_rows(path, "statistics", protocol="fixed", dataset="sst2")
+    files = Files({"statistics": [path]})
+    rows = files.rows("statistics", protocol="fixed", dataset="sst2")
     assert rows["protocol"].tolist() == ["fixed"]
     with pytest.raises(BenchmarkError, match="no row for model 'mistral'"):
-        load_rows(path, "statistics", model="mistral")
-    files = Files({"statistics": [path]})
+        files.rows("statistics", model="mistral")
     rows = files.rows_if_any("statistics", protocol=("fixed", ""), model=("llama", ""))
     assert rows["protocol"].tolist() == ["fixed", ""]
     assert files.rows_if_any("statistics", model=("gpt", "")).empty
