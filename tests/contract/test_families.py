@@ -18,8 +18,9 @@ from pisoft.models.generation import continue_greedily
 from pisoft.models.model import LanguageModel
 from pisoft.models.precision import close
 
-# A cap, sinks, a hybrid, another form of layers, no interface, no attention.
-DIFFERENT = ("Llama 2, 3", "Gemma 2", "gpt-oss", "LFM 2", "OPT", "Falcon", "Mamba")
+# A cap, sinks, chosen keys, a hybrid, other layers, parallel ones, no interface, no attention.
+DIFFERENT = ("Llama 2, 3", "Gemma 2", "gpt-oss", "DeepSeek V3.2", "LFM 2", "OPT", "Phi 1, 2")
+DIFFERENT += ("Falcon", "Mamba")
 # Parts of layers with other names, routers that report, recurrent layers.
 GENERATING = ("Llama 4", "Granite 3 MoE", "Granite 4", "Mixtral", "RecurrentGemma")
 

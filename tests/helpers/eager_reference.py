@@ -52,6 +52,10 @@ def _instrumented_eager(
     """Call the eager attention of the module's class; note, hold or change something around it."""
     eager = sys.modules[type(module).__module__].eager_attention_forward
     layer, group = module.layer_idx, query.shape[1] // key.shape[1]
+    if (chosen := options.get("indices")) is not None:  # keys, by the layer's own choice
+        others = torch.ones(len(query), 1, *query.shape[2:3], key.shape[2], dtype=torch.bool)
+        others.scatter_(-1, chosen.long()[:, None], value=False)
+        attention_mask = attention_mask.masked_fill(others, torch.finfo(query.dtype).min)
     if zeroed is not None and zeroed[0] == layer:
         value = value.clone()
         value[:, :, zeroed[1]] = 0

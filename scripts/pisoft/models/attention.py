@@ -211,6 +211,7 @@ def probed_attention(
     dropout: float = 0.0,
     softcap: float | None = None,
     s_aux: torch.Tensor | None = None,
+    indices: torch.Tensor | None = None,
     probe: AttentionProbe | None = None,
     **options: Any,
 ) -> tuple[torch.Tensor, None]:
@@ -219,6 +220,8 @@ def probed_attention(
     Raises:
         BenchmarkError: the model asks for attention that would not be what is computed here.
     """
+    if indices is not None and attention_mask is not None:
+        attention_mask = _among(indices, attention_mask)
     _check_options(attention_mask, options)
     scaling = query.shape[-1] ** -0.5 if scaling is None else scaling
     inputs = AttentionInputs(module, query, key, value, attention_mask, scaling, softcap, s_aux)
@@ -273,6 +276,12 @@ def causal_mask(**options: Any) -> torch.Tensor | None:
     all_seen = window is None or keys < window
     ends_alike = options["q_offset"] + options["q_length"] == options["kv_offset"] + keys
     return None if fused and plain and all_seen and ends_alike else sdpa_mask(**options)
+
+
+def _among(indices: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+    """Return a mask (B, 1, T, keys) of keys that a layer has chosen (B, T, chosen) besides."""
+    mask = mask.expand(len(indices), -1, -1, -1)
+    return mask & torch.zeros_like(mask).scatter(-1, indices.long()[:, None], value=True)
 
 
 def _check_options(mask: torch.Tensor | None, options: Mapping[str, Any]) -> None:

@@ -47,7 +47,6 @@ class ComponentForward:
 
     def __init__(self, model: LanguageModel) -> None:
         self._model = model
-        self._biased = any(name.endswith("bias") for name, _ in model.decoder.named_parameters())
         self._trying = True
         if problem := problem_of(self._try_on_tokens):
             raise BenchmarkError(f"its hidden states cannot be decomposed: {problem}")
@@ -88,13 +87,10 @@ class ComponentForward:
                 rows = torch.diag_embed(call.residual[0].T).permute(1, 2, 0)  # (T, T, d)
                 rows = pad(rows, (0, 0, 2, 0))
             before, visible = reached, call.inputs.visible().reshape(length, length)
-            reached = visible.float() @ reached.float() > 0
+            reached = before | (visible.float() @ before.float() > 0)  # by the residual, or a key
             write = self._writes[call.inputs.layer]
             read = before if write.beside else reached
-            not_read, not_there = (
-                ~pad(pad(one, (1, 0), value=self._biased), (1, 0), value=True)
-                for one in (read, reached)
-            )
+            not_read, not_there = (~pad(one, (2, 0), value=True) for one in (read, reached))
             with computing_in_float32(call.layer):
                 layer = _DecomposedLayer(call, write.project, self._parts, model.unread)
                 layer.pass_on(rows, blocks, not_read, not_there, self._trying)
@@ -226,9 +222,10 @@ class _DecomposedLayer:
 
         def divide(entering: torch.Tensor) -> torch.Tensor:
             adding = _without_constant(self._by_position(entering, rows.shape[1]))
-            present = adding.masked_fill(adding.isnan(), -torch.inf)
-            present[:, 0] = -torch.inf
-            shares.append((present.softmax(dim=1), adding))
+            absent = adding.isnan()
+            absent[:, 1] = ~adding[:, 1].any(dim=-1, keepdim=True)  # there are no biases
+            absent[:, 0] = True
+            shares.append((adding.masked_fill(absent, -torch.inf).softmax(dim=1), adding))
             if len(shares) == self._calls:
                 raise _Reached
             return entering

@@ -109,7 +109,11 @@ def _at(value: Any, length: int, positions: torch.Tensor, rows: int) -> Any:
         return tuple(_at(one, length, positions, rows) for one in value)
     if isinstance(value, MutableMapping):  # keys and values that later layers share
         return copy(value)
-    if not isinstance(value, torch.Tensor) or value.shape[1:2] != (length,):
+    if not isinstance(value, torch.Tensor):
+        return value
+    if value.dim() == 4 and value.shape[1:3] == (1, length):  # a mask, which no row needs
+        return value.new_ones(len(positions), 1, rows, rows)
+    if value.shape[1:2] != (length,):
         return value
     of_samples = value.expand(len(positions), *value.shape[1:])
     chosen = of_samples[torch.arange(len(positions), device=positions.device), positions]
@@ -199,7 +203,7 @@ def visit_layers(
         layer, (given, named) = model.blocks[inputs.layer], arguments
         hidden = given[0] if given else named["hidden_states"]
         if hidden.dim() != 3:
-            raise BenchmarkError(f"{type(layer).__name__} has more than one residual stream")
+            raise BenchmarkError("its decoder layers have more than one residual stream")
         visiting = True
         try:
             visit(

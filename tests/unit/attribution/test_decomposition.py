@@ -32,7 +32,7 @@ def test_components_sum_to_the_hidden_states(family):
 @pytest.mark.parametrize(
     ("method", "family", "message"),
     [
-        ("ifr", "Gemma 3n, text", "Gemma3nTextDecoderLayer has more than one residual stream"),
+        ("ifr", "Gemma 3n, text", "its decoder layers have more than one residual stream"),
         (
             "depass",
             "gpt-oss",

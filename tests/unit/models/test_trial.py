@@ -37,14 +37,18 @@ def test_an_ablated_token_is_not_read_in_any_layer_either(family):
 
 @torch.no_grad()
 def test_unknown_attention_arguments_cost_the_attention_only():
-    """DeepSeek-V3.2 hands its attention the keys to look at, and no mask, unless it is eager."""
-    model = LanguageModel(network("DeepSeek V3.2", ATTENTION_NAME), "toy")
-    with pytest.raises(BenchmarkError, match=r"attention is given 'indices', which cannot be"):
+    built = random_model("llama-gqa").network
+    for layer in built.model.layers:
+        layer.self_attn.register_forward_pre_hook(
+            lambda _, given, named: (given, named | {"biases": torch.ones(1)}), with_kwargs=True
+        )
+    model = LanguageModel(built, "toy")
+    with pytest.raises(BenchmarkError, match=r"attention is given 'biases', which cannot be"):
         model.require("fixed routing", "test")
-    expected = network("DeepSeek V3.2", "eager")(IDS).logits[:, -1:]
+    expected = built(IDS).logits[:, -1:]
     logits = model.next_token_logits(model.embed(IDS), torch.tensor([[13], [13]]))
     torch.testing.assert_close(logits, expected, **EAGER)
-    assert model.shareable(5, 14) == 0, "a prefix was not tried beyond the keys that are chosen"
+    assert model.shareable(5, 14) == 0, "a prefix is shared though attention is not seen"
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.float16, torch.bfloat16])
