@@ -2,8 +2,8 @@
 
 Attention maps, the statistics of norms, the choice of experts and the activations of neurons are
 those of the clean forward, so every layer maps components to components that sum to its output
-(DePass, arXiv 2510.18462). Layers run their own forward, with components as rows at a position; a
-row of zeros besides tells what is added to every row alike.
+(DePass, arXiv 2510.18462). Layers run their own forward on components, as rows at a position; a
+further row of zeros shows what biases add to every row.
 Shapes: T tokens, C = 1 + T components, that of the biases first; R = 1 + C rows, that of zeros
 first; S chosen positions, H heads, G key-value heads, D head width, d hidden width.
 """
@@ -34,7 +34,7 @@ Answers = dict[Module, Callable[..., Any]]  # what parts give without being run
 
 
 class _Reached(Exception):
-    """Ends a layer's forward where all that is asked for is there."""
+    """Ends a layer's forward once it has given what was asked for."""
 
 
 class ComponentForward:
@@ -53,13 +53,15 @@ class ComponentForward:
         self._trying = False
 
     def _try_on_tokens(self) -> str:
-        """Recognise the parts of layers; return in words what is no sum of its components."""
+        """Recognise the parts of layers; return in words whether components miss the states."""
         self._writes = attention_writes(self._model)
         self._parts = recognised_parts(self._model)
         self._behind = modules_behind(self._model)
         with whole_in_float32(self._model.network, self._model.blocks):
             components, hidden = self.components(trial_ids(self._model), range(LENGTH), LENGTH)
-        return "" if close(hidden, components.sum(dim=1), TOLERANCE) else "they do not sum to them"
+        if close(hidden, components.sum(dim=1), TOLERANCE):
+            return ""
+        return "components do not sum to them"
 
     @torch.no_grad()
     def components(
@@ -117,8 +119,8 @@ class ComponentForward:
 class _DecomposedLayer:
     """A decoder layer that maps components of its input to those of its output.
 
-    With norms at the statistic of the clean forward, all that leads to the neurons is affine, and
-    so is all that follows them.
+    With the statistics of norms held, everything before the neurons is affine, and so is
+    everything behind them.
     """
 
     def __init__(
@@ -131,20 +133,20 @@ class _DecomposedLayer:
         self._attention = next(one for one in call.layer.children() if project in one.modules())
         neurons = [part for part in ran if part in parts.activations]
         entering = _storages(self._clean[part].given[0] for part in neurons)
-        # Linear parts that lead to neurons, and what else reads their input: routers, and the
-        # branch that an activated gate is multiplied by.
+        # Linear parts whose output enters neurons; and what else reads the same input: routers,
+        # and the branch that an activated gate is multiplied by.
         self._gates = {part for part in ran if _storages([self._clean[part].output]) & entering}
         read = _storages(self._clean[part].given[0] for part in self._gates)
         beside = {part for part in ran if _storages(self._clean[part].given[:1]) & read}
         self._aside = (beside | inside & {*parts.routers}) - self._gates
-        # Experts have their gates inside: what they are given has to be clean instead.
+        # Experts have their gates inside, so the second run gives them the clean input instead.
         blocks = inside & {*parts.gated}
         self._experts = [one for one in blocks if not {*one.modules()} & self._gates]
-        # Calls of activations, all of which are seen before a layer is through.
+        # Calls of activations in the first run, which may end with the last; None: not known.
         self._calls = None if self._experts else len(neurons)
 
     def _run_clean(self) -> list[Module]:
-        """Note what all parts give; return those behind attention that have no parts, but norms."""
+        """Note what all parts give; return those without parts behind attention, norms left out."""
         call, ran = self._call, list[Module]()
 
         def note(part: Module, given: Any, named: dict[str, Any], output: Any) -> None:
@@ -172,11 +174,11 @@ class _DecomposedLayer:
         """Turn rows (T, R, d) of the layer's input into those of its output, in place.
 
         Args:
-            rows: of which those of later tokens are zero and left out.
-            blocks: positions that are turned at a time.
-            not_read: rows that cannot have reached what neurons read, (T, R).
-            not_there: rows that cannot have reached the layer's output, (T, R).
-            trying: whether to see that components of what enters neurons sum to it.
+            rows: those of later tokens are zero, and left out.
+            blocks: positions that are computed at a time.
+            not_read: tokens that cannot have reached what neurons read, (T, R).
+            not_there: tokens that cannot have reached the layer's output, (T, R).
+            trying: whether to check that components of what enters neurons sum to it.
         """
         inputs = self._call.inputs
         groups, width = inputs.value.shape[1], inputs.value.shape[3]
@@ -190,8 +192,7 @@ class _DecomposedLayer:
             seen = values[: block.stop, some].unflatten(-1, (groups, width))
             kept = maps[:, :, block, : block.stop]
             attended = torch.einsum("ghtk,krgd->trghd", kept, seen).flatten(2)
-            # What is computed of a number that is none tells whom to leave out: experts get their
-            # rows in an order of their own.
+            # NaN marks the rows to leave out. Experts reorder rows, so the mark travels with them.
             marked = rows[block, some].masked_fill(not_read[block, some, None], torch.nan)
             projected = self._project(attended)
             shares = self._shares(block, marked, projected)
@@ -214,16 +215,16 @@ class _DecomposedLayer:
     def _shares(
         self, block: slice, rows: torch.Tensor, projected: torch.Tensor
     ) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
-        """Return rows' shares of neurons, and what enters these of them, by call.
+        """Return the rows' shares of neurons and what they add to their input, by activation call.
 
-        The shares are the softmax over components of what they add to what enters the activation.
+        The shares are the softmax over components of what they add.
         """
         shares: list[tuple[torch.Tensor, torch.Tensor]] = []
 
         def divide(entering: torch.Tensor) -> torch.Tensor:
             adding = _without_constant(self._by_position(entering, rows.shape[1]))
             absent = adding.isnan()
-            absent[:, 1] = ~adding[:, 1].any(dim=-1, keepdim=True)  # there are no biases
+            absent[:, 1] = ~adding[:, 1].any(dim=-1, keepdim=True)  # no biases so far
             absent[:, 0] = True
             shares.append((adding.masked_fill(absent, -torch.inf).softmax(dim=1), adding))
             if len(shares) == self._calls:
@@ -348,7 +349,7 @@ def _storages(tensors: Iterable[Any]) -> set[int]:
 
 
 def _without_constant(rows: torch.Tensor) -> torch.Tensor:
-    """Return rows (S, R, …) without what all have: it is of the biases alone."""
+    """Return rows (S, R, …) without what biases added to each; the row of biases keeps it."""
     components = rows - rows[:, :1]
     components[:, 1] = rows[:, 1]
     return components

@@ -17,7 +17,10 @@ from pisoft.models.flow import attention_writes
 from pisoft.models.model import LanguageModel
 
 
-@pytest.mark.parametrize("family", ["Qwen 2, 2.5", "Gemma", "SmolLM 3"])
+BIASED = ("Qwen 2, 2.5", "GPT-2", "Phi 1, 2")
+
+
+@pytest.mark.parametrize("family", [*BIASED, "Gemma", "SmolLM 3", "Mixtral"])
 def test_components_sum_to_the_hidden_states(family):
     model = LanguageModel(network(family, ATTENTION_NAME), family)
     for norm in (part for part in model.decoder.modules() if "RMSNorm" in type(part).__name__):
@@ -26,7 +29,7 @@ def test_components_sum_to_the_hidden_states(family):
     ids = torch.randint(model.vocabulary_size, (1, 20), generator=torch.manual_seed(4))
     components, hidden = ComponentForward(model).components(ids, torch.arange(20), 50)
     torch.testing.assert_close(components.sum(dim=1), hidden, rtol=1e-9, atol=1e-9)
-    assert components[:, 0].any() == (family == "Qwen 2, 2.5"), "biases are not left out"
+    assert components[:, 0].any() == (family in BIASED)
 
 
 @pytest.mark.parametrize(
@@ -98,7 +101,7 @@ def test_a_norm_behind_the_projection_scales_what_it_gives():
 @pytest.mark.parametrize(
     ("part", "message"),
     [
-        ("", "they do not sum to them"),
+        ("", "components do not sum to them"),
         ("mlp.gate_proj", "what enters neurons is not the sum of its components"),
         ("mlp", r"decoder layer 2 \(LlamaDecoderLayer\) uses its SiLU\w+ otherwise than in .*"),
     ],
