@@ -221,8 +221,8 @@ def probed_attention(
         BenchmarkError: the model asks for attention that would not be what is computed here.
     """
     if indices is not None and attention_mask is not None:
-        attention_mask = _among(indices, attention_mask)
-    _check_options(attention_mask, options)
+        attention_mask, indices = _among(indices, attention_mask), None
+    _check_options(attention_mask, {**options, "indices": indices})
     scaling = query.shape[-1] ** -0.5 if scaling is None else scaling
     inputs = AttentionInputs(module, query, key, value, attention_mask, scaling, softcap, s_aux)
     default = partial(attention_output, inputs, dropout=dropout, **options)
@@ -279,7 +279,7 @@ def causal_mask(**options: Any) -> torch.Tensor | None:
 
 
 def _among(indices: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
-    """Return a mask (B, 1, T, keys) of keys that a layer has chosen (B, T, chosen) besides."""
+    """Return a mask (B, 1, T, keys) of the keys that a layer has chosen, (B, T, chosen)."""
     mask = mask.expand(len(indices), -1, -1, -1)
     return mask & torch.zeros_like(mask).scatter(-1, indices.long()[:, None], value=True)
 

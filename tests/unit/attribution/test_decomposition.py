@@ -16,7 +16,6 @@ from pisoft.models.components import ComponentForward
 from pisoft.models.flow import attention_writes
 from pisoft.models.model import LanguageModel
 
-
 BIASED = ("Qwen 2, 2.5", "GPT-2", "Phi 1, 2")
 
 

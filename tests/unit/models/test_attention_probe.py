@@ -1,11 +1,14 @@
 """What attention does with rounding, prefixes and padding; its maps are tested with the methods."""
 
+from functools import partial
+
 import pytest
 import torch
 
 from helpers.random_models import SHAPES, VOCABULARY, random_model, samples
+from pisoft.errors import BenchmarkError
 from pisoft.models import attention
-from pisoft.models.attention import AttentionInputs, AttentionRecorder
+from pisoft.models.attention import AttentionInputs, AttentionRecorder, probed_attention
 from pisoft.models.model import Batch
 
 LENGTH = 12
@@ -24,6 +27,23 @@ def test_attention_maps_of_16_bits_are_rounded_after_the_softmax_only():
         for dtype in (torch.float64, torch.bfloat16)
     )
     assert torch.equal(rounded.probabilities(), exact.probabilities().bfloat16())
+
+
+def test_keys_that_a_layer_has_chosen_are_the_only_ones_seen():
+    generator = torch.Generator().manual_seed(0)
+    query, key, value = (torch.randn(1, 2, LENGTH, 8, generator=generator) for _ in range(3))
+    chosen = torch.stack([torch.randperm(LENGTH, generator=generator)[:5] for _ in range(LENGTH)])
+    causal = torch.ones(LENGTH, LENGTH, dtype=torch.bool).tril()
+    chosen[:, 0] = torch.arange(LENGTH)  # so that each position sees a key
+    given = partial(probed_attention, None, query, key, value, indices=chosen[None])
+    output, _ = given(causal[None, None])
+    for row, keys in enumerate(chosen.tolist()):
+        seen = sorted({one for one in keys if one <= row})
+        weights = (query[0, :, row, None] * key[0, :, seen]).sum(-1).div(8**0.5).softmax(-1)
+        expected = (weights[..., None] * value[0, :, seen]).sum(1)
+        torch.testing.assert_close(output[0, row], expected)
+    with pytest.raises(BenchmarkError, match="given 'indices', which cannot be followed"):
+        given(None)
 
 
 @pytest.mark.parametrize("fused", [(), ("cpu",)], ids=["masked", "fused"])
