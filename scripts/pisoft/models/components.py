@@ -59,9 +59,10 @@ class ComponentForward:
         self._behind = modules_behind(self._model)
         with whole_in_float32(self._model.network, self._model.blocks):
             components, hidden = self.components(trial_ids(self._model), range(LENGTH), LENGTH)
-        if close(hidden, components.sum(dim=1), TOLERANCE):
-            return ""
-        return "components do not sum to them"
+        if not close(hidden, components.sum(dim=1), TOLERANCE):
+            return "components do not sum to them"
+        biased = any(name.endswith("bias") for name, _ in self._model.network.named_parameters())
+        return "" if biased or not components[:, 0].any() else "there is a part that no token has"
 
     @torch.no_grad()
     def components(
@@ -345,7 +346,8 @@ def _hooks(
 
 
 def _storages(tensors: Iterable[Any]) -> set[int]:
-    return {one.untyped_storage().data_ptr() for one in tensors if isinstance(one, torch.Tensor)}
+    """Return which storages tensors look at; an address would be 0 on a device without any."""
+    return {one.untyped_storage()._cdata for one in tensors if isinstance(one, torch.Tensor)}
 
 
 def _without_constant(rows: torch.Tensor) -> torch.Tensor:

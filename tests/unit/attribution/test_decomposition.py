@@ -11,6 +11,7 @@ from helpers.attributions import attribute, build
 from helpers.families import network
 from helpers.random_models import model_and_network, random_model, samples
 from pisoft.errors import BenchmarkError
+from pisoft.models import components
 from pisoft.models.attention import ATTENTION_NAME
 from pisoft.models.components import ComponentForward
 from pisoft.models.flow import attention_writes
@@ -26,9 +27,9 @@ def test_components_sum_to_the_hidden_states(family):
         weight = norm.weight + (1 if family == "Gemma" else 0)  # transformers' is in float32
         norm.forward = partial(rms_norm, normalized_shape=weight.shape, weight=weight, eps=1e-6)
     ids = torch.randint(model.vocabulary_size, (1, 20), generator=torch.manual_seed(4))
-    components, hidden = ComponentForward(model).components(ids, torch.arange(20), 50)
-    torch.testing.assert_close(components.sum(dim=1), hidden, rtol=1e-9, atol=1e-9)
-    assert components[:, 0].any() == (family in BIASED)
+    parts, hidden = ComponentForward(model).components(ids, torch.arange(20), 50)
+    torch.testing.assert_close(parts.sum(dim=1), hidden, rtol=1e-9, atol=1e-9)
+    assert parts[:, 0].any() == (family in BIASED)
 
 
 @pytest.mark.parametrize(
@@ -51,6 +52,12 @@ def test_a_refusal_says_what_there_is_no_rule_for(method, family, message):
     model = LanguageModel(network(family, ATTENTION_NAME), family)
     with pytest.raises(BenchmarkError, match=f"^method '{method}': model '{family}': .*{message}$"):
         build(method).check(model)
+
+
+def test_neurons_that_are_taken_for_constants_are_noticed(monkeypatch):
+    monkeypatch.setattr(components, "_storages", lambda _: {0})  # as if all read the same
+    with pytest.raises(BenchmarkError, match=r"decomposed: there is a part that no token has$"):
+        build("depass").check(random_model("llama-gqa"))
 
 
 @pytest.mark.parametrize("experts", ["grouped_mm", "batched_mm"])
