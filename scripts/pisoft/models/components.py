@@ -95,8 +95,10 @@ class ComponentForward:
             read = before if write.beside else reached
             not_read, not_there = (~pad(one, (2, 0), value=True) for one in (read, reached))
             with computing_in_float32(call.layer):
-                layer = _DecomposedLayer(call, write.project, self._parts, model.unread)
-                layer.pass_on(rows, blocks, not_read, not_there, self._trying)
+                layer = _DecomposedLayer(
+                    call, write.project, self._parts, model.unread, self._trying
+                )
+                layer.pass_on(rows, blocks, not_read, not_there)
 
         with _one_expert_at_a_time(model.network):
             final = visit_layers(model, model.embed(input_ids), every[None], add_layer)
@@ -122,15 +124,27 @@ class _DecomposedLayer:
 
     With the statistics of norms held, everything before the neurons is affine, and so is
     everything behind them.
+
+    Args:
+        call: the layer.
+        project: its output projection of attention.
+        parts: those of the decoder.
+        unread: projections of queries and keys.
+        trying: whether to check that components of what enters neurons sum to it.
     """
 
     def __init__(
-        self, call: LayerCall, project: Module, parts: RecognisedParts, unread: Iterable[Module]
+        self,
+        call: LayerCall,
+        project: Module,
+        parts: RecognisedParts,
+        unread: Iterable[Module],
+        trying: bool,
     ) -> None:
-        self._call, self._project, self._parts = call, project, parts
+        self._call, self._project, self._parts, self._trying = call, project, parts, trying
         self._clean: dict[Module, ModuleCall] = {}  # each position a sample
         ran, inside = self._run_clean(), {*call.layer.modules()}
-        self._unread = inside & {*unread}  # projections of queries and keys
+        self._unread = inside & {*unread}
         self._attention = next(one for one in call.layer.children() if project in one.modules())
         neurons = [part for part in ran if part in parts.activations]
         entering = _storages(self._clean[part].given[0] for part in neurons)
@@ -143,7 +157,7 @@ class _DecomposedLayer:
         # Experts have their gates inside, so the second run gives them the clean input instead.
         blocks = inside & {*parts.gated}
         self._experts = [one for one in blocks if not {*one.modules()} & self._gates]
-        # Calls of activations in the first run, which may end with the last; None: not known.
+        # Calls of activations with which the first run may end; None: as many as experts are hit.
         self._calls = None if self._experts else len(neurons)
 
     def _run_clean(self) -> list[Module]:
@@ -155,11 +169,11 @@ class _DecomposedLayer:
             if part not in self._parts.norms and next(part.children(), None) is None:
                 ran.append(part)
 
-        def probe(*_: object) -> torch.Tensor:
+        def probe(*inputs: Any) -> torch.Tensor:
             ran.clear()
-            return attended
+            return clean(*inputs)
 
-        attended = call.attended[0].unflatten(-1, (call.inputs.query.shape[1], -1))[:, None]
+        clean = call.giving(call.attended[0, :, None])
         with _hooks(call.layer.modules(), Module.register_forward_hook, note, with_kwargs=True):
             call.rows(call.positions[0], call.residual[0, :, None], probe, {})
         return ran
@@ -170,7 +184,6 @@ class _DecomposedLayer:
         blocks: Sequence[slice],
         not_read: torch.Tensor,
         not_there: torch.Tensor,
-        trying: bool,
     ) -> None:
         """Turn rows (T, R, d) of the layer's input into those of its output, in place.
 
@@ -179,7 +192,6 @@ class _DecomposedLayer:
             blocks: positions that are computed at a time.
             not_read: tokens that cannot have reached what neurons read, (T, R).
             not_there: tokens that cannot have reached the layer's output, (T, R).
-            trying: whether to check that components of what enters neurons sum to it.
         """
         inputs = self._call.inputs
         groups, width = inputs.value.shape[1], inputs.value.shape[3]
@@ -197,7 +209,7 @@ class _DecomposedLayer:
             marked = rows[block, some].masked_fill(not_read[block, some, None], torch.nan)
             projected = self._project(attended)
             shares = self._shares(block, marked, projected)
-            turned = self._outputs(block, rows[block, some], projected, shares, trying)
+            turned = self._outputs(block, rows[block, some], projected, shares)
             turned = _without_constant(turned).masked_fill(not_there[block, some, None], 0)
             rows[block, some] = turned
 
@@ -244,7 +256,6 @@ class _DecomposedLayer:
         rows: torch.Tensor,
         projected: torch.Tensor,
         shares: Iterator[tuple[torch.Tensor, torch.Tensor]],
-        trying: bool,
     ) -> torch.Tensor:
         """Return the layer's output (S, R, d) of rows that have shares of the clean neurons."""
         count = rows.shape[1]
@@ -252,7 +263,7 @@ class _DecomposedLayer:
         def weigh(activation: Any, entering: torch.Tensor) -> torch.Tensor:
             share, adding = next(shares)
             clean = self._by_position(entering, count)[:, :1]  # as all rows are
-            if trying and not close(clean[:, 0], adding.nansum(dim=1), TOLERANCE):
+            if self._trying and not close(clean[:, 0], adding.nansum(dim=1), TOLERANCE):
                 raise BenchmarkError("what enters neurons is not the sum of its components")
             return (activation.forward(clean) * share).view_as(entering)
 
