@@ -23,7 +23,7 @@ from pisoft.cost.sizes import CARD
 from pisoft.errors import BenchmarkError
 from pisoft.formatting import NOTHING, duration, scaled
 
-_COLUMNS = ("rule", "jobs", "tokens", "FLOP", "time", "longest", "GPU-hours")
+_COLUMNS = ("rule", "jobs", "tokens", "FLOP", "time", "start-up", "longest", "GPU-hours")
 _METHOD_COLUMNS = ("method", "attribution", "evaluation", "GPU-hours")
 _FIT_COLUMNS = ("tokens of a batch", "without gradients", "with gradients")
 _ASSUMPTIONS = f"""\
@@ -35,8 +35,9 @@ FLOP: 2 × weights × tokens, and those of ReAGent's masked model. Attention ove
 out.
 Time: FLOP / THROUGHPUT, {FLOAT32_TIME} times that on a GPU where a model in half precision \
 computes in float32; and {START_UP:g} s per job, or {START_UP_WITH_MODEL:g} s and the weights at \
-{READING_SPEED / 1e9:g} GB/s where a model is loaded; of all jobs one after another. By method: at \
-most. GPU-hours: of the jobs that hold a GPU, all of their time.
+{READING_SPEED / 1e9:g} GB/s where a model is loaded; of all jobs one after another. Start-up: the \
+share of these seconds, which larger shards lower. By method: at most. GPU-hours: of the jobs that \
+hold a GPU, all of their time.
 Lengths: measured in the run's prompts and answers where these are; else the catalogue's mean of \
 the records' tokens, cut at prompts.max_tokens, in a template of usual length. Content: tokens \
 that a perturbation may touch; before: those in front of them; steps: evaluated of explained.
@@ -163,7 +164,7 @@ def _row(rule: str, jobs: Sequence[Job], plan: Plan, rate: float | None) -> tupl
     flops = [sum(map(plan.flops, jobs, bound)) for bound in tokens]
     row = (rule, str(len(jobs)), _range(map(sum, tokens), scaled), _range(flops, scaled))
     if rate is None:
-        return (*row, NOTHING, NOTHING, NOTHING)
+        return (*row, *[NOTHING] * 4)
     seconds = [
         [plan.seconds(job, rate, read) for job, read in zip(jobs, bound, strict=True)]
         for bound in tokens
@@ -173,6 +174,7 @@ def _row(rule: str, jobs: Sequence[Job], plan: Plan, rate: float | None) -> tupl
     return (
         *row,
         _range(map(sum, seconds), duration),
+        f"{100 * sum(job.start_up for job in jobs) / sum(seconds[1]):.0f} %",
         duration(max(seconds[1], default=0)),
         _range(hours, _hours) if any(held) else NOTHING,
     )

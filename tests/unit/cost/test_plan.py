@@ -82,6 +82,15 @@ def test_the_papers_run_is_planned_without_network_weights_or_torch():
     assert "estimated" in made.stdout
 
 
+def test_shards_of_the_70b_model_are_as_large_as_half_an_hour_allows(paper):
+    jobs = [job for job in paper.jobs if "70b" in (job.model or "") and job.rule in LOADING_RULES]
+    assert max(paper.seconds(job, 4e14) for job in jobs) <= 30 * 60
+    evaluated = [job for job in jobs if job.rule == "evaluate_soft"]
+    for stages in (evaluated, [job for job in jobs if job not in evaluated]):
+        loading = sum(job.start_up for job in stages)
+        assert loading < 0.1 * sum(paper.seconds(job, 4e14) for job in stages)
+
+
 @pytest.mark.parametrize("value", ["0", "fast", "nan"])
 def test_a_speed_that_is_none_is_refused(value):
     with pytest.raises(BenchmarkError) as error:
@@ -294,9 +303,11 @@ def test_totals_are_the_sums_of_the_lines():
     plan = plan_run(run_of(), NOWHERE)
     tokens = sum(job.low for job in plan.jobs)
     seconds = [job.start_up + 2 * WEIGHTS * job.low / 1e9 for job in plan.jobs]
+    starting = sum(job.start_up for job in plan.jobs)
     assert line_of(plan_text(plan, 1e9), "total")[1:] == [
         str(len(plan.jobs)), scaled(tokens), scaled(2 * WEIGHTS * tokens),
-        duration(sum(seconds)), duration(max(seconds)), "–",  # no model is on a GPU
+        duration(sum(seconds)), f"{100 * starting / sum(seconds):.0f} %",
+        duration(max(seconds)), "–",  # no model is on a GPU
     ]  # fmt: skip
 
 
@@ -328,7 +339,7 @@ def test_the_plan_says_how_many_tokens_fit_on_a_gpu_with_gradients_and_without()
 def test_without_a_rate_there_is_no_time():
     plan = plan_run(run_of(), NOWHERE)
     text = plan_text(plan, None)
-    assert line_of(text, "total")[4:] == ["–"] * 3
+    assert line_of(text, "total")[4:] == ["–"] * 4
     assert "Time is not known: set THROUGHPUT" in text
     assert "Longest job" not in text
     assert "Longest job" in plan_text(plan, 1e12)
@@ -342,9 +353,9 @@ def test_rules_and_methods_have_their_times_and_gpu_hours():
     for job in plan.jobs:
         if job.model and job.rule in LOADING_RULES:
             held[job.rule] += plan.seconds(job, 1e7) / 3600
-    assert {rule: float(of_rules[rule][6]) for rule in held} == pytest.approx(held, rel=0.05)
-    assert float(of_rules["total"][6]) == pytest.approx(sum(held.values()), rel=0.05)
-    assert of_rules["build_prompts"][6] == of_rules["fetch_dataset"][6] == "–"
+    assert {rule: float(of_rules[rule][7]) for rule in held} == pytest.approx(held, rel=0.05)
+    assert float(of_rules["total"][7]) == pytest.approx(sum(held.values()), rel=0.05)
+    assert of_rules["build_prompts"][7] == of_rules["fetch_dataset"][7] == "–"
     rows = lines[lines.index(["method", "attribution", "evaluation", "GPU-hours"]) + 2 :][:2]
     for name, attribution, evaluation, hours in rows:
         jobs = [job for job in plan.jobs if f"/{name}/" in job.cell]
