@@ -82,9 +82,9 @@ CASES = (
     Case("attention", 64, 1, aim=1),
     Case("saliency", 64, 1, aim=1),
 )
-# Methods that perturb the tokens in scope alone, on a prompt of SST-2's mean length.
-SCOPED = (Case("occlusion", 72, 1, aim=3), Case("reagent", 72, 1, aim=2))
-SCOPE = range(40, 67)  # positions of the record
+# Methods that perturb the tokens in scope alone, on prompts of SST-2's mean length.
+SCOPED = (Case("occlusion", 72, 1, aim=3, batch=8), Case("reagent", 72, 1, aim=2, batch=8))
+SCOPE = range(40, 67)  # positions of the record; before it, all prompts have one template
 METHODS = tuple(dict.fromkeys(case.method for case in (*CASES, *SCOPED)))
 
 
@@ -163,10 +163,12 @@ def measure(case: Case, repetitions: int) -> dict[str, Any]:
 
 def measure_scope(case: Case, repetitions: int) -> dict[str, Any]:
     """Return one line of the report: the tokens in scope against all tokens."""
-    every = draw_samples(case)
+    drawn = draw_samples(case)
+    template = drawn[0].prompt_ids[: SCOPE.start]
+    every = [replace(one, prompt_ids=[*template, *one.prompt_ids[SCOPE.start :]]) for one in drawn]
     limited = [replace(one, scope=SCOPE) for one in every]
     ours, whole = (our_seconds(case.method, one, repetitions) for one in (limited, every))
-    name = f"{case.method}, {len(SCOPE)} of {case.prompt} tokens in scope"
+    name = f"{case.method}, {len(SCOPE)} of {case.prompt} tokens in scope, batch of {case.batch}"
     peer = f"all in scope: {whole:.4g} s"
     return row(name, ours, peer, whole / ours, unit="s/sample", aim=case.aim)
 
