@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import shutil
 import subprocess
@@ -17,12 +16,13 @@ import torch
 from filelock import FileLock
 from transformers import LlamaConfig, LlamaForCausalLM
 
-from helpers.preloaded_snakemake import PROGRAM, snakemake
+from helpers.preloaded_python import interpreter, plain_environment
 from helpers.shared_runs import FINISHED, STUDIED
 from pisoft.datasets.embedded import make_records
 from pisoft.demo.tokenizers import Dialogue, train_tokenizer
 
 ROOT = Path(__file__).parents[2]
+PROGRAM = str(Path(sys.executable).parent / "snakemake")
 # The profile trades a wait at the end of a call for less work of the driver.
 NO_WAIT = ("--max-jobs-per-timespan", "100/1s")
 SOURCES = ("Snakefile", "rules", "scripts", "config", "docs", "envs", "profiles")
@@ -50,16 +50,24 @@ class Project:
         self, *arguments: str, check: bool = True, **environment: str
     ) -> subprocess.CompletedProcess[str]:
         """Run Snakemake there without naming a run file."""
-        result = snakemake([*NO_WAIT, *arguments], self.folder, self.environment() | environment)
+        result = self.python(PROGRAM, *NO_WAIT, *arguments, **environment)
         if check and result.returncode:
             pytest.fail(f"snakemake {' '.join(arguments)} failed:\n{result.stdout}")
         return result
+
+    def python(self, *line: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:
+        """Run a Python script there; it starts at once, unless libraries are to read variables."""
+        return subprocess.run(
+            [sys.executable if environment else interpreter(), *line],
+            cwd=self.folder, env=self.environment() | environment,
+            text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False,
+        )  # fmt: skip
 
     def job(self, target: str, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Run the job that makes a file as Snakemake would, with further arguments."""
         listed = self.snakemake("--dry-run", "--forceall", "--printshellcmds", target).stdout
         (line,) = [line for line in listed.splitlines() if f"--output {target} " in line]
-        command = line[line.index(sys.executable) :].split(" > ")[0]
+        command = line[line.index(interpreter()) :].split(" > ")[0]
         return subprocess.run(
             f"{command} {' '.join(arguments)}", cwd=self.folder, env=self.environment(), shell=True,
             text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False,
@@ -70,9 +78,8 @@ class Project:
         return [PROGRAM, "--configfile", "config/tiny.yaml", *arguments]
 
     def environment(self) -> dict[str, str]:
-        """Return an environment in which nothing but the command itself leads to the packages."""
-        kept = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "VIRTUAL_ENV"))}
-        return {**kept, "PATH": "/usr/local/bin:/usr/bin:/bin", "HF_HUB_OFFLINE": "1"}
+        """Return an environment that is not activated."""
+        return plain_environment()
 
     def run(self) -> None:
         """Run the whole workflow."""

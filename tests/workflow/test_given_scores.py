@@ -38,11 +38,7 @@ def add_method(project, entry):
 
 def check(project):
     """Do what `make check-scores` does after the export."""
-    return subprocess.run(
-        [sys.executable, "scripts/check_scores.py", "--configfile", "config/tiny.yaml"],
-        cwd=project.folder, env=project.environment(), text=True, check=False,
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-    )  # fmt: skip
+    return project.python("scripts/check_scores.py", "--configfile", "config/tiny.yaml")
 
 
 def cells(pending):

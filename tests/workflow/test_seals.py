@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import sys
 from contextlib import chdir
 from pathlib import Path
 
@@ -104,13 +103,9 @@ def test_options_that_let_wrong_results_pass_are_refused(finished, option):
 
 def test_check_run_lists_what_does_not_match_and_the_commands_that_fix_it(finished):
     def listed(run="results/tiny"):
-        command = [sys.executable, finished.folder / "scripts/check_run.py"]
-        return subprocess.run(
-            [*command, "--run", run], cwd=finished.folder,
-            env=finished.environment(), capture_output=True, text=True,
-        )  # fmt: skip
+        return finished.python("scripts/check_run.py", "--run", run)
 
-    assert "results/tyni: is the run of no run file" in (refused := listed("results/tyni").stderr)
+    assert "results/tyni: is the run of no run file" in (refused := listed("results/tyni").stdout)
     assert "did you mean 'tiny'?" in refused
 
     assert "every result is there and matches its seal" in listed().stdout
