@@ -1,30 +1,30 @@
 # π-Soft Bench. `make demo` is all a fresh clone needs; `make help` lists the rest.
 
-PYTHON ?= python3# the interpreter the environment is made from, 3.11.5 or newer
-# The build of torch: cpu, cu128, … are those of TORCH_INDEX; pypi is PyPI's own, checked by its hash;
-# empty is the one that pip finds. An environment keeps its build until another one is named, here and
-# not by a variable of the shell, which may well have a GPU of its own.
+PYTHON ?= python3# Python 3.11.5 or newer, which makes the environment
+# The PyTorch build: one of TORCH_INDEX (cpu, cu128, …), or pypi: PyPI's build, checked by its hash;
+# empty: what pip chooses. The environment keeps its build until you pass another GPU=. The shell's
+# variable GPU is ignored on purpose.
 GPU := $(patsubst .venv/.installed-%,%,$(wildcard .venv/.installed-*))
 TORCH_INDEX ?= https://download.pytorch.org/whl
-PIP_FLAGS ?=# of every installation from the lock, for example --index-url of a mirror
-UPGRADE ?=# packages that `make lock` takes the newest version of
+PIP_FLAGS ?=# for installations from the lock, such as --index-url of a mirror
+UPGRADE ?=# packages that `make lock` upgrades
 WORKERS ?= 2# test processes
-CONFIG ?= config/config.yaml# the run file that is planned, fetched or exported for
-THROUGHPUT ?=# TFLOP/s of the device that is planned for; without it, no time is planned
-SETTINGS ?=# keys of the run file that are changed for that, as --config has them: max_samples=8
-LOCAL_ROOT ?=# folder that {local_root} stands for in a run file's paths
+CONFIG ?= config/config.yaml# run file of make plan, fetch, export, summary, …
+THROUGHPUT ?=# the device's TFLOP/s in forward passes; without it, make plan shows no time
+SETTINGS ?=# overrides of the run file, in the form of --config: max_samples=8
+LOCAL_ROOT ?=# folder for {local_root} in a run file's paths
 CHECK = @$(BIN)/python scripts/check_run_file.py --configfile $(CONFIG) $(CHANGED)
 CHANGED = --config $(if $(LOCAL_ROOT),'local_root=$(LOCAL_ROOT)') $(SETTINGS)
-RUN ?= results/demo# the finished run that is checked, and whose draws `make bench` repeats
-RUNS ?=# folders of two finished runs whose orders of methods `make compare` compares
-TEXTS ?=# texts that `make bench-precision` reads, one a line
-FILE ?=# the leaderboard's entry that `make check-summary` checks
-SAMPLES ?=# not empty: `make summary` also keeps both areas of every sample
-MODEL_FOLDER ?=# weights of that run's model, if they lie in a folder of their own
+RUN ?= results/demo# the finished run of make check-run and make bench
+RUNS ?=# folders of two finished runs, for make compare and make diff
+TEXTS ?=# file with one text a line, for make bench-precision
+FILE ?=# the leaderboard entry of make check-summary
+SAMPLES ?=# not empty: make summary also keeps both areas of every sample
+MODEL_FOLDER ?=# weights of the model of RUN, if they are not in the run
 
 BIN := .venv/bin
 STAMP := .venv/.installed$(GPU:%=-%)
-DEMOS := demo demo-trust# runs that are embedded
+DEMOS := demo demo-trust# runs on embedded records
 OPEN := $(if $(filter Darwin,$(shell uname)),open,xdg-open)# shows a page in the browser
 TOOLS := PYTHONPATH=scripts:tests $(BIN)/python tools
 BENCH := $(TOOLS)/bench
@@ -165,7 +165,7 @@ lock: $(STAMP) ## pin requirements.lock, with hashes: UPGRADE=numpy
 	$(BIN)/uv pip compile pyproject.toml --extra dev --quiet --no-python-downloads \
 		$(addprefix --upgrade-package ,$(UPGRADE)) --output-file requirements.lock
 
-# With --strict, what could not be asked for is also an error; without, it is left out and nothing found.
+# Without --strict, a package that PyPI did not answer for would count as safe.
 audit: $(STAMP) ## ask PyPI for known vulnerabilities of locked packages
 	@$(BIN)/pip-audit --strict --disable-pip --requirement requirements.lock --progress-spinner off \
 		2> .venv/audit.log; status=$$?; tail -n 1 .venv/audit.log >&2; \

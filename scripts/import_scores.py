@@ -40,8 +40,8 @@ def main(arguments: argparse.Namespace) -> None:
     # Scores of other parts are for other jobs; those of no part are unknown to all of them.
     (whole_file,) = files["whole"]
     whole = read_table(whole_file, "prompts", ["sample_id"])["sample_id"]
-    others = set(whole.to_pylist()) - {prompt["sample_id"] for prompt in prompts}
-    given = given.filter(pc.invert(pc.is_in(given["sample_id"], pa.array(others, pa.string()))))
+    elsewhere = set(whole.to_pylist()) - {prompt["sample_id"] for prompt in prompts}
+    given = given.filter(pc.invert(pc.is_in(given["sample_id"], pa.array(elsewhere, pa.string()))))
     if mistakes := problems(given, pa.Table.from_pylist(rows, SCHEMAS["to_score"])):
         count = len(mistakes) - 1
         more = f"; {count} more: `make check-scores CONFIG=…`" if count else ""

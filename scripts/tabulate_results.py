@@ -17,11 +17,11 @@ def main(arguments: argparse.Namespace) -> None:
     settings = DisplayJob.model_validate_json(arguments.settings)
     displays = displayed("tables", arguments.show, dict(arguments.files), settings)
     for path, described, view, table in displays:
-        shown = [view.cell["model"]] if "model" in view.cell else settings.models
+        models = [view.cell["model"]] if "model" in view.cell else settings.models
         outputs = [arguments.folder / f"{path}.{end}" for end in described.endings("tables")]
         pages = addresses(arguments.pages, outputs[-1])
         links: dict[str, dict[str, str]] = {}
-        for name in shown:
+        for name in models:
             label = {name: settings.models[name]}
             links |= explorer_links(pages.get(EXPLORER, ""), label, settings.datasets_on(name))
         with whole_files(*outputs) as (csv, tex, html):

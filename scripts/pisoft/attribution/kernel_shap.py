@@ -44,9 +44,9 @@ class KernelShap(SamplingMethod):
     def forwards(self, prompt_tokens: float, steps: float, scope: range | None = None) -> float:
         """As for all masks, but single units and their complements share what is before them."""
         scope = range(math.ceil(prompt_tokens)) if scope is None else scope
-        others = max(0, self.number_of_forwards(len(scope)) - 2 * (len(scope) + 1))
+        drawn = max(0, self.number_of_forwards(len(scope)) - 2 * (len(scope) + 1))
         shared = 2 * self.single_forwards(prompt_tokens, scope)
-        return shared + others * (1 - scope.start / prompt_tokens)
+        return shared + drawn * (1 - scope.start / prompt_tokens)
 
     def unit_scores(self, masks: np.ndarray, values: np.ndarray) -> np.ndarray:
         """Return weights that sum to the whole's value less the empty's, (m, S)."""

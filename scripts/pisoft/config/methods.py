@@ -156,8 +156,8 @@ def _default(options: Any, key: str) -> Any:
 
 def _with_options(label: str, options: Mapping[str, Any]) -> str:
     """Return a method's label with options, by which entries of one method differ."""
-    shown = (
+    texts = (
         f"{key}: {value if isinstance(value, str) else json.dumps(value)}"
         for key, value in options.items()
     )
-    return f"{label} ({', '.join(shown)})" if options else label
+    return f"{label} ({', '.join(texts)})" if options else label

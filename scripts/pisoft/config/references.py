@@ -148,6 +148,6 @@ def unfit_for_checks(name: str, model: ModelEntry, checks: SanityChecks) -> Iter
         )
 
 
-def _braces(path: str, others: str = "") -> Iterator[str]:
+def _braces(path: str, allowed: str = "") -> Iterator[str]:
     if "{" in path or "}" in path:  # Snakemake would take them for a wildcard
-        yield f"path: braces are not allowed, but for {{local_root}}{others}: {path}"
+        yield f"path: braces are not allowed, but for {{local_root}}{allowed}: {path}"

@@ -61,10 +61,10 @@ class JobSettings(Strict):
     sorts_keys: ClassVar[bool] = True  # false: the order of keys is also a setting
     below: ClassVar[str | None] = None  # where fields without a place stand
 
-    def __init_subclass__(cls, of: str | None = None, **others: Any) -> None:
+    def __init_subclass__(cls, of: str | None = None, **keywords: Any) -> None:
         if of is not None:
             cls.below = of
-        super().__init_subclass__(**others)
+        super().__init_subclass__(**keywords)
 
     @classmethod
     @cache

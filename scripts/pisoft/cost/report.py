@@ -193,9 +193,9 @@ def _table(rows: Sequence[Sequence[str]], rules_below: Collection[int]) -> list[
     """Return rows as lines: the first column to the left, the others to the right."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = []
-    for index, (first, *others) in enumerate(rows):
-        cells = [text.rjust(width) for text, width in zip(others, widths[1:], strict=True)]
+    for index, (first, *numbers) in enumerate(rows):
+        cells = [text.rjust(width) for text, width in zip(numbers, widths[1:], strict=True)]
         lines.append("  ".join([first.ljust(widths[0]), *cells]).rstrip())
         if index in rules_below:
-            lines.append("\N{BOX DRAWINGS LIGHT HORIZONTAL}" * (sum(widths) + 2 * len(others)))
+            lines.append("\N{BOX DRAWINGS LIGHT HORIZONTAL}" * (sum(widths) + 2 * len(numbers)))
     return lines

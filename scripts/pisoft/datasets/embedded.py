@@ -223,10 +223,10 @@ def _haystack_record(
         depths = sorted(generator.sample(haystack.depths, 2))
     names = _shuffled(NAMES.split(), generator)
     label = COLOURS[index % len(COLOURS)]
-    replacement, *others = generator.sample(
+    replacement, *unused = generator.sample(
         [colour for colour in COLOURS if colour != label], len(COLOURS) - 1
     )
-    colours, remaining = [label, *others[: len(depths) - 1]], others[len(depths) - 1 :]
+    colours, remaining = [label, *unused[: len(depths) - 1]], unused[len(depths) - 1 :]
     evidence = [EVIDENCE.format(colour=colour) for colour in colours]
     planted = [STATEMENT.format(name=next(names), evidence=one) for one in evidence]
     hay = [

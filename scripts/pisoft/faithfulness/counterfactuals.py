@@ -94,10 +94,10 @@ def drawn(prompts: Iterable[Row], scope: Scope, seed: int) -> Replace:
     def replace(prompt: Row, positions: np.ndarray) -> np.ndarray:
         ids = np.asarray(prompt["input_ids"])[positions]
         first, behind = (np.searchsorted(pool, ids, side) for side in ("left", "right"))
-        others = len(pool) - (behind - first)
-        place = (_uniforms(prompt, positions, seed) * others).astype(int)
+        candidates = len(pool) - (behind - first)
+        place = (_uniforms(prompt, positions, seed) * candidates).astype(int)
         place += np.where(place < first, 0, behind - first)  # skips the token itself
-        return np.where(others > 0, pool[np.minimum(place, len(pool) - 1)], ids)
+        return np.where(candidates > 0, pool[np.minimum(place, len(pool) - 1)], ids)
 
     return replace
 

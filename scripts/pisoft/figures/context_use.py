@@ -35,12 +35,12 @@ def plot(view: View) -> Figure:
 
     def fill(panel: Axes, keys: tuple[str, str, str]) -> None:
         task, metric, part = keys
-        shown = select(rows, other=task, part=part)
-        shown = shown[(shown["dataset"] == AVERAGE) == (part == BY_DEPTH)]
+        selected = select(rows, other=task, part=part)
+        selected = selected[(selected["dataset"] == AVERAGE) == (part == BY_DEPTH)]
         if part == ALL:
-            shown = shown.assign(position=shown["dataset"].map(lengths))
-        lines(panel, select(shown, metric=metric), results.methods)
-        chance = select(shown, metric=BY_CHANCE[metric], method=most).sort_values("position")
+            selected = selected.assign(position=selected["dataset"].map(lengths))
+        lines(panel, select(selected, metric=metric), results.methods)
+        chance = select(selected, metric=BY_CHANCE[metric], method=most).sort_values("position")
         ends = chance["position"], chance["value"]
         panel.plot(*ends, "--", color=GREY, linewidth=1, label="By chance")
         panel.set(ylim=(0, 1), xlabel=AXES[part], ylabel="")
@@ -48,7 +48,7 @@ def plot(view: View) -> Figure:
             panel.set(xlim=(0, 1), xticks=(0, 0.5, 1))
             panel.xaxis.set_major_formatter(PercentFormatter(1))
         else:
-            over_doublings(panel, shown["position"])
+            over_doublings(panel, selected["position"])
             panel.set_ylabel(f"{RECOVERY[metric]}\n{PLANTED_TASKS[task]}")
 
     panels = {" ".join(keys): keys for keys in product(tasks, METRICS, AXES)}

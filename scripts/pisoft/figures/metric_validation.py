@@ -30,14 +30,14 @@ def plot(view: View) -> Figure:
     means = results.select(part="mean")
     controls = {name: means.methods[name] for name in means.rows["method"].unique()}
 
-    def fill(panel: Axes, shown: str) -> None:
-        if shown in CURVE_METRICS:
-            lines(panel, select(means.rows, metric=shown), controls)
+    def fill(panel: Axes, content: str) -> None:
+        if content in CURVE_METRICS:
+            lines(panel, select(means.rows, metric=content), controls)
             return
-        rows = select(results.rows, part=shown)
+        rows = select(results.rows, part=content)
         lines(panel, rows.assign(method=rows["metric"]), CURVE_METRICS, STYLES)
         panel.axhline(CHANCE, color=GREY, linewidth=0.8, linestyle=":")
-        panel.set(title=CONTROL_PAIRS[shown], xlim=(0, 1), ylim=(-0.03, 1.03), ylabel="")
+        panel.set(title=CONTROL_PAIRS[content], xlim=(0, 1), ylim=(-0.03, 1.03), ylabel="")
         panel.set(xlabel="π", xticks=(0, 0.5, 1), yticks=(0, 0.5, 1))
 
     above = {label: metric for metric, label in CURVE_METRICS.items()}

@@ -77,10 +77,10 @@ def draw(
         most = max(map(len, rows))
         mosaic: list[Any] = [np.repeat(row, most // len(row)).tolist() for row in rows]
         axes: dict[str, Axes] = figure.subplot_mosaic(mosaic, **layout)
-        for label, shown in panels.items():
+        for label, content in panels.items():
             axes[label].set_ylabel(label)
             seaborn.despine(ax=axes[label])
-            fill(axes[label], shown)
+            fill(axes[label], content)
         title_above(figure, title)
         if legend:
             legend_below(figure, figure.axes[0].get_legend_handles_labels()[0])

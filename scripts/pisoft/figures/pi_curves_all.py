@@ -44,8 +44,8 @@ def plot(view: View) -> Figure:
     findings = {}
     if CONTROL in curves.rows.dropna(subset="value")["method"].unique():
         for metric in CURVE_METRICS:
-            others = means.loc[metric].drop(CONTROL).dropna(how="all")
-            above = (others > means.loc[metric, CONTROL]).all(axis=1)
+            curves_of_methods = means.loc[metric].drop(CONTROL).dropna(how="all")
+            above = (curves_of_methods > means.loc[metric, CONTROL]).all(axis=1)
             findings[f"auc_{metric}"] = f"{above.sum()} of {len(above)}"
     message = f"Methods above random scores at every π: {by_metric(findings)}" if findings else ""
     title = heading(view, n_text(curves.rows), message=message)

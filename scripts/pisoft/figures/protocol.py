@@ -62,8 +62,8 @@ def shown_methods(shares: pd.DataFrame, methods: Iterable[str]) -> list[str]:
     """Return the methods of lowest, middle and highest mean share, in order, with random scores."""
     means = shares.groupby("method")["share"].mean()
     by_mean = sorted((method for method in methods if method in means), key=means.__getitem__)
-    others = [method for method in by_mean if method != CONTROL]
-    chosen = {*others[:1], *others[len(others) // 2 :][:1], *others[-1:], CONTROL}
+    compared = [method for method in by_mean if method != CONTROL]
+    chosen = {*compared[:1], *compared[len(compared) // 2 :][:1], *compared[-1:], CONTROL}
     return [method for method in by_mean if method in chosen]
 
 

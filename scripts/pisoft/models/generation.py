@@ -85,8 +85,8 @@ def _classified(prompt: Row, logits: torch.Tensor) -> Row:
     greedy = int(logits.argmax())
     word = prompt["label_words"][choice]
     words = zip(prompt["label_words"], candidates, strict=True)
-    others = [token for other, token in words if other != word]
-    runner_up = [others[int(logits[others].argmax())]] if others else []
+    other_words = [token for other, token in words if other != word]
+    runner_up = [other_words[int(logits[other_words].argmax())]] if other_words else []
     return {
         **empty_row(prompt, OK),
         "output_ids": [candidates[choice]],

@@ -78,13 +78,13 @@ def _scope(settings: PublishedJob, models: Mapping[str, str]) -> Iterator[str]:
         ("models", settings.models, settings.other_models, paper.MODELS),
         ("datasets", settings.datasets, settings.other_datasets, paper.DATASETS),
     ):
-        others = ", ".join(
+        listed = ", ".join(
             f"{label} ({name}: {reasons.get(name, 'not in the paper')})"
             for name, label in labels.items()
             if name in reasons or name not in published
         )
-        if others:
-            yield f"Other {kind}: {others}. The paper's are {', '.join(published.values())}."
+        if listed:
+            yield f"Other {kind}: {listed}. The paper's are {', '.join(published.values())}."
     yield text("published_records")
     yield from _settings(settings)
 

@@ -94,8 +94,8 @@ class Order:
     def against(self, other: str) -> dict[str, list[str]]:
         """Return the other methods by how they compare with one; none if that has no value."""
         both = in_both_orders(self.pairs)
-        others = self.rows.index.drop(other) if other in self.rows.index else []
-        tests = both[both["other"] == other].set_index("method").reindex(others)
+        competitors = self.rows.index.drop(other) if other in self.rows.index else []
+        tests = both[both["other"] == other].set_index("method").reindex(competitors)
         return _by_test(tests["p_adjusted"], tests["value"] > 0)
 
     def detectable(self, methods: Iterable[str]) -> float:

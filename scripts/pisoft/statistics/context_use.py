@@ -33,10 +33,10 @@ def summaries(files: Files, settings: ContextUseJob) -> dict[str, Summary]:
     samples = samples[samples["dataset"].isin(settings.tasks)]
     for (model, dataset), rows in samples.groupby(["model", "dataset"], sort=False):
         task, values = settings.tasks[dataset], sample_matrix(rows, ["metric", "method"])
-        shown = values.columns.isin([*METRICS, *BY_CHANCE.values(), TOKENS], level="metric")
-        cells[model, task, ALL, "", dataset] = values.loc[:, shown]
+        has_row = values.columns.isin([*METRICS, *BY_CHANCE.values(), TOKENS], level="metric")
+        cells[model, task, ALL, "", dataset] = values.loc[:, has_row]
         fifths = values[DEPTH].mean(axis="columns").map(fifth_of).rename("position")
-        for position, of_fifth in values.loc[:, shown].groupby(fifths):
+        for position, of_fifth in values.loc[:, has_row].groupby(fifths):
             cells[model, task, BY_DEPTH, position, dataset] = of_fifth
     return {"context_use": estimate_cells(cells, settings, files.clusters(), KEYS)}
 

@@ -68,7 +68,7 @@ def metric_agreement(
 
 
 def resampled_agreement(
-    estimates: Estimates, metric: str, others: Collection[str]
+    estimates: Estimates, metric: str, compared: Collection[str]
 ) -> Iterator[pd.DataFrame]:
     """Yield how far the order by a metric without a protocol agrees with those by others.
 
@@ -80,11 +80,11 @@ def resampled_agreement(
     columns = estimates.replicates.columns.to_frame(index=False)
     cells = columns.groupby(["metric", "protocol", "model"], sort=False)["method"]
     of_cells = {cell: dict(zip(of, of.index, strict=True)) for cell, of in cells}  # of methods
-    signs = {name: -1 if METRICS[name].best == "lowest" else 1 for name in (metric, *others)}
+    signs = {name: -1 if METRICS[name].best == "lowest" else 1 for name in (metric, *compared)}
     for (other, protocol, model), second in of_cells.items():
         first = of_cells.get((metric, "", model), {})
         methods = [name for name in first if name in second]
-        if other in others and methods:
+        if other in compared and methods:
             left, right = ([of[name] for name in methods] for of in (first, second))
             taus = kendall_taus(signs[metric] * values[:, left], signs[other] * values[:, right])
             keys = {"metric": metric, "protocol": protocol, "model": model, "other": other}

@@ -112,9 +112,9 @@ def validation(
     return made.assign(n_failed=len(values) - made["n"])
 
 
-def _row(numbers: pd.DataFrame, part: str, **others: Any) -> dict[str, Any]:
+def _row(numbers: pd.DataFrame, part: str, **keys: Any) -> dict[str, Any]:
     """Return the one row of numbers as that of a part."""
-    return {"part": part, **numbers[NUMBERS].iloc[0], **others}
+    return {"part": part, **numbers[NUMBERS].iloc[0], **keys}
 
 
 def _in_order(samples: Samples, key: Sequence[object]) -> dict[int, float]:

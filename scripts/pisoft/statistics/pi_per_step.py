@@ -109,10 +109,10 @@ def advice(folder: Path, settings: EvaluationSettings, costs: np.ndarray) -> str
             "pi_per_step: evaluate a few records, best at all π (preset: efficient, max_samples: "
             "20), and the plan will say which number suits them best."
         )
-    others = {str(chosen): chosen or 0, f"all {size}": size}
+    alternatives = {str(chosen): chosen or 0, f"all {size}": size}
     compared = ", ".join(
         f"{widths[number - 1] / widths[other - 1]:.2f} × those of {name}"
-        for name, other in others.items()
+        for name, other in alternatives.items()
         if other
     )
     return (

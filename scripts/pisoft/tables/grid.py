@@ -188,8 +188,8 @@ def interval_text(low: float, high: float, decimals: int) -> str | None:
     if np.isnan(low):
         return None
     ends = (f"{end:.{decimals}f}" for end in (low, high))
-    shown = (end.replace("0.", ".", 1) if abs(float(end)) < 1 else end for end in ends)
-    return signed(f"[{', '.join(shown)}]")
+    texts = (end.replace("0.", ".", 1) if abs(float(end)) < 1 else end for end in ends)
+    return signed(f"[{', '.join(texts)}]")
 
 
 def plain(decimals: int, of: str = "value") -> Show:

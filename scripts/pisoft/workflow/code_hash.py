@@ -32,7 +32,7 @@ NEUTRAL = (
 
 
 @cache
-def code_hash(script: str, *others: str) -> str:
+def code_hash(script: str, *dependencies: str) -> str:
     """Return a hash of a script, of the modules of the package that it imports, and of others.
 
     Others are modules that the script imports by name (`pisoft.tables.ranks`) and files that are
@@ -42,8 +42,8 @@ def code_hash(script: str, *others: str) -> str:
         BenchmarkError: no such module, with the nearest match in its package.
     """
     file = SCRIPTS / f"{script}.py"
-    modules = {name for name in others if name.startswith("pisoft.")}
-    files = [SCRIPTS.parent / name for name in others if name not in modules]
+    modules = {name for name in dependencies if name.startswith("pisoft.")}
+    files = [SCRIPTS.parent / name for name in dependencies if name not in modules]
     for name in sorted(modules - _graph().modules):
         package = name.rpartition(".")[0]
         beside = [module for module in _graph().modules if module.rpartition(".")[0] == package]

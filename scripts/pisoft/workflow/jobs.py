@@ -36,7 +36,7 @@ class Jobs:
         self,
         script: str,
         settings_name: str,
-        *others: str,
+        *dependencies: str,
         module: Callable[[Any], str] | None = None,
         option: str = "",
     ) -> dict[str, Any]:
@@ -46,11 +46,12 @@ class Jobs:
           compare it, so that a clone in another place computes nothing again. `option` names an
           input that is an option of the script, but not of the rule's shell command.
         * ``settings``: those of :data:`pisoft.config.jobs.JOBS` by this name, as JSON.
-        * ``code``: hash of the script, of all that it imports, and of `others`, modules and files
-          that it does not; see :func:`code_hash`. `module` names one more by the wildcards.
+        * ``code``: hash of the script, of all that it imports, and of `dependencies`,
+          modules and files that it does not; see :func:`code_hash`. `module` names one more by
+          the wildcards.
         """
         command = f"{shlex.quote(self.python)} {shlex.quote(str(self.scripts / script))}.py"
-        code = code_hash(script, *others)
+        code = code_hash(script, *dependencies)
 
         def with_option(wildcards: Any, resources: Any, input: Any = None) -> str:
             files = shortened(input[option], self.sharded) if input else []

@@ -78,16 +78,16 @@ class JobLines(logging.Handler):
     """
 
     def __init__(
-        self, shown: logging.StreamHandler[Any], ending: Callable[[], str], plan: Plan
+        self, handler: logging.StreamHandler[Any], ending: Callable[[], str], plan: Plan
     ) -> None:
         super().__init__()
-        self.shown, self.ending = shown, ending
+        self.handler, self.ending = handler, ending
         self.plan = cache(plan)
         self.running: dict[int, Job] = {}  # by number; the first has run for longest
         self.ended: dict[int, Job] = {}  # those that wait for the count of all
         self.begin: float | None = None  # of the first job
         self.seconds: dict[int, float] = {}  # that ended jobs took
-        self.on_terminal = shown.stream.isatty()
+        self.on_terminal = handler.stream.isatty()
         if self.on_terminal:
             threading.Thread(target=self._keep_status, daemon=True).start()
 
@@ -135,8 +135,8 @@ class JobLines(logging.Handler):
 
     def _show(self, record: logging.LogRecord) -> None:
         if self.on_terminal:
-            self.shown.stream.write(CLEAR)
-        self.shown.handle(record)
+            self.handler.stream.write(CLEAR)
+        self.handler.handle(record)
 
     def _keep_status(self) -> None:
         while True:
@@ -145,13 +145,13 @@ class JobLines(logging.Handler):
             with self.lock:
                 if self.running:
                     status = shortened(self.status(), get_terminal_size().columns - 1)
-                    self.shown.stream.write(CLEAR + status)
-                    self.shown.stream.flush()
+                    self.handler.stream.write(CLEAR + status)
+                    self.handler.stream.flush()
 
     def status(self) -> str:
         """Return what the job that has run for longest does and has said last."""
-        job, *others = self.running.values()
-        more = f" (and {len(others)} more)" if others else ""
+        job, *more_jobs = self.running.values()
+        more = f" (and {len(more_jobs)} more)" if more_jobs else ""
         last_line = ""
         if job.log is not None and job.log.is_file():
             lines = job.log.read_text(encoding="utf-8", errors="replace").splitlines()

@@ -131,8 +131,8 @@ class EvaluateJob(CellSettings):
 
 
 def _operators(config: Config, protocol: Protocol) -> tuple[Ablation, ...]:
-    others = config.run_file.operators.others if config.run_file.operators else ()
-    return allowed(protocol, (config.run_file.evaluation.operator, *others))
+    inspected = config.run_file.operators.others if config.run_file.operators else ()
+    return allowed(protocol, (config.run_file.evaluation.operator, *inspected))
 
 
 class InspectJob(JobSettings, of="run_file.evaluation"):

@@ -57,8 +57,8 @@ def _not_published(config: Config, kind: Kind) -> dict[str, str]:
 
 def published_models(config: Config) -> list[str]:
     """Return the models of a run that are the paper's."""
-    others = _not_published(config, "models")
-    return [name for name in PUBLISHED_MODELS if name in config.models and name not in others]
+    unpublished = _not_published(config, "models")
+    return [name for name in PUBLISHED_MODELS if name in config.models and name not in unpublished]
 
 
 class PublishedJob(JobSettings, of="run_file"):
