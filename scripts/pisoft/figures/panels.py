@@ -254,7 +254,7 @@ def median_tau(what: str, taus: pd.Series | np.ndarray) -> str:
     values = np.asarray(taus, dtype=float)
     values = values[~np.isnan(values)]
     return (
-        f"{what} with a median agreement of τ = {signed(f'{np.median(values):.2f}')}"
+        f"{what} with a median agreement of τ = {signed(f'{np.median(values):z.2f}')}"
         if values.size
         else ""
     )
@@ -289,8 +289,7 @@ def heatmap(panel: Axes, matrix: np.ndarray, look: Look, numbers: bool = True) -
 
 def _short(value: float) -> str:
     """Return a number of at most 1 in size as a short text: `.53`, `−.07`, `1.0`."""
-    text = f"{round(value, 2) + 0.0:.2f}"  # no negative zero
-    return signed(text.replace("1.00", "1.0").replace("0.", "."))
+    return signed(f"{value:z.2f}".replace("1.00", "1.0").replace("0.", "."))
 
 
 def mark_gaps(panel: Axes, gaps: np.ndarray) -> None:

@@ -97,17 +97,19 @@ def _claims(
 
 
 def _rankings(numbers: Numbers, averages: pd.DataFrame) -> Iterator[Section]:
-    """Rank the methods of each model, by protocol and metric, on one scale for all."""
-    every = averages[["value", "low", "high"]]
-    scale = np.floor(10 * every.min().min()) / 10, np.ceil(10 * every.max().max()) / 10
+    """Rank the methods of each model, by protocol and metric; a metric has one scale."""
+    extremes = averages.groupby("metric")[["value", "low", "high"]].agg(["min", "max"])
+    lowest = np.floor(10 * extremes.min(axis="columns")) / 10
+    highest = np.ceil(10 * extremes.max(axis="columns")) / 10
     for place, (model, rows) in enumerate(averages.groupby("model", sort=False)):
         rankings = []
         for protocol, metric in rows.groupby(["protocol", "metric"], sort=False).groups:
             cell = {"protocol": protocol, "model": str(model), "metric": metric}
+            scale = lowest[metric], highest[metric]
             standings = tuple(_standings(numbers.order(**cell), scale))
             title = f"{METRICS[metric].label}, {protocol} routing"
             ends = zip((0, 50, 100), np.linspace(*scale, 3), strict=True)
-            ticks = {at: signed(f"{value:.3g}") for at, value in ends}
+            ticks = {at: signed(f"{value:z.3g}") for at, value in ends}
             rankings.append(Ranking(title, verdict(numbers, **cell), standings, ticks))
         label, n = numbers.labels.models[str(model)], rows["n"].max()
         label += f" on {numbers.restricted[str(model)]}" if numbers.restricted else ""

@@ -66,7 +66,7 @@ _READING = (
 
 
 def _tau_text(tau: float) -> str:
-    return "no τ" if pd.isna(tau) else f"τ = {tau:.2f}".replace("-", "\N{MINUS SIGN}")
+    return "no τ" if pd.isna(tau) else f"τ = {tau:z.2f}".replace("-", "\N{MINUS SIGN}")
 
 
 def _count(n: float, n_failed: float) -> str:

@@ -187,7 +187,7 @@ def interval_text(low: float, high: float, decimals: int) -> str | None:
     """Return `[.12, .34]`; None if there is no interval."""
     if np.isnan(low):
         return None
-    ends = (f"{end:.{decimals}f}" for end in (low, high))
+    ends = (f"{end:z.{decimals}f}" for end in (low, high))
     texts = (end.replace("0.", ".", 1) if abs(float(end)) < 1 else end for end in ends)
     return signed(f"[{', '.join(texts)}]")
 

@@ -77,6 +77,21 @@ def test_the_page_says_which_datasets_a_model_has_where_they_differ():
     assert measured.paragraphs[1].endswith(sentence)
 
 
+def test_rankings_by_one_metric_share_a_scale_that_large_numbers_of_another_leave_alone():
+    numbers = numbers_of(TWO)
+    large = numbers.rows["statistics"]
+    for column in ("value", "low", "high"):
+        large.loc[large["metric"] == "auc_pi_soft_nc", column] *= 100
+    rankings = [one for section in page_of(TWO, numbers).sections for one in section.rankings]
+    for metric in ("π-Soft-NS", "π-Soft-NC"):
+        by_metric = [one for one in rankings if metric in one.title]
+        (axis,) = {tuple(one.ticks.values()) for one in by_metric}
+        lines = [line for one in by_metric for line in one.standings]
+        assert len(by_metric) == 2
+        assert 0 <= min(line.low for line in lines) < 30 < 70 < max(line.high for line in lines)
+        assert (float(axis[-1]) > 5) == (metric == "π-Soft-NC")
+
+
 def test_the_worked_example_keeps_half_of_the_tokens_on_average():
     values = example_table().values
     assert len(values) == 8

@@ -3,7 +3,17 @@
 import pytest
 
 from pisoft.formatting import NOTHING
-from pisoft.tables.grid import Entry, each, general, p_value, plain, rank, ranked, with_interval
+from pisoft.tables.grid import (
+    Entry,
+    each,
+    general,
+    interval_text,
+    p_value,
+    plain,
+    rank,
+    ranked,
+    with_interval,
+)
 from pisoft.views.view import MISSING
 
 
@@ -14,3 +24,15 @@ def test_two_lines_of_one_label_are_both_shown():
 @pytest.mark.parametrize("show", [plain(3), with_interval, ranked, rank, general, p_value])
 def test_a_missing_number_is_a_dash(show):
     assert show(MISSING) == Entry(NOTHING)
+
+
+@pytest.mark.parametrize(
+    ("ends", "decimals", "text"),
+    [
+        ((-0.2, 17.1), 0, "[0, 17]"),  # not −0
+        ((-0.004, 0.3), 2, "[.00, .30]"),
+        ((-0.25, 1.5), 2, "[\N{MINUS SIGN}.25, 1.50]"),
+    ],
+)
+def test_intervals_are_short_and_a_zero_has_no_sign(ends, decimals, text):
+    assert interval_text(*ends, decimals) == text
