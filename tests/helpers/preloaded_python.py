@@ -1,4 +1,4 @@
-"""Python that has imported the libraries already: a job of a model starts in a tenth of the time.
+"""Python that has imported the libraries already: a job of a model starts in a fifth of the time.
 
 :func:`interpreter` returns a program that is called as Python is, with a script. It hands the call
 to a server, which forks. The script sees the program as `sys.executable`, so jobs of a Snakemake
