@@ -54,5 +54,5 @@ def plot(view: View) -> Figure:
 def _number_text(number: Number) -> str:
     if number.value != number.value:
         return "undefined"
-    interval = "" if number.low != number.low else f" [{number.low:z.2f}, {number.high:z.2f}]"
+    interval = "" if number.low != number.low else f" [{number.low:.2f}, {number.high:.2f}]"
     return signed(f"{number.value:z.2f}{interval}")

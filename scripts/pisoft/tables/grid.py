@@ -184,10 +184,13 @@ def number_text(value: float, decimals: int) -> str:
 
 
 def interval_text(low: float, high: float, decimals: int) -> str | None:
-    """Return `[.12, .34]`; None if there is no interval."""
+    """Return `[.12, .34]`; None if there is no interval.
+
+    An end that rounds to zero keeps its sign, which says on which side of zero it lies.
+    """
     if np.isnan(low):
         return None
-    ends = (f"{end:z.{decimals}f}" for end in (low, high))
+    ends = (f"{end:.{decimals}f}" for end in (low, high))
     texts = (end.replace("0.", ".", 1) if abs(float(end)) < 1 else end for end in ends)
     return signed(f"[{', '.join(texts)}]")
 

@@ -29,10 +29,10 @@ def test_a_missing_number_is_a_dash(show):
 @pytest.mark.parametrize(
     ("ends", "decimals", "text"),
     [
-        ((-0.2, 17.1), 0, "[0, 17]"),  # not −0
-        ((-0.004, 0.3), 2, "[.00, .30]"),
+        ((-0.12, -0.004), 2, "[\N{MINUS SIGN}.12, \N{MINUS SIGN}.00]"),
+        ((-0.12, 0.004), 2, "[\N{MINUS SIGN}.12, .00]"),
         ((-0.25, 1.5), 2, "[\N{MINUS SIGN}.25, 1.50]"),
     ],
 )
-def test_intervals_are_short_and_a_zero_has_no_sign(ends, decimals, text):
+def test_an_end_that_rounds_to_zero_shows_on_which_side_it_lies(ends, decimals, text):
     assert interval_text(*ends, decimals) == text
