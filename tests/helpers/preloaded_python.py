@@ -92,6 +92,7 @@ def watch(connection: socket.socket) -> None:
     while not (ended := os.waitpid(child, os.WNOHANG))[0]:
         if select.select([connection], [], [], 0.01)[0]:  # closed: the caller was killed
             os.killpg(child, signal.SIGKILL)
+            os.waitpid(child, 0)
             os._exit(1)
     connection.sendall(str(os.waitstatus_to_exitcode(ended[1])).encode())
     os._exit(0)
