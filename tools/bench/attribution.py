@@ -127,7 +127,7 @@ def our_seconds(method: str, samples: list[ExplainedSample], repetitions: int) -
 
 def inseq_seconds(case: Case, sample: ExplainedSample, repetitions: int) -> float:
     """Return Inseq's seconds for one sample; Inseq explains given texts one at a time."""
-    mend_inseq()
+    fix_inseq()
     options = REAGENT if case.method == "reagent" else {}
     model = load_model(build_network("eager"), case.method, tokenizer=tokenizer(), **options)
     prompt = tokenizer().decode(sample.prompt_ids)
@@ -142,8 +142,8 @@ def inseq_seconds(case: Case, sample: ExplainedSample, repetitions: int) -> floa
 
 
 @cache
-def mend_inseq() -> None:
-    """Mend what Inseq 0.7.1 cannot run here, changing nothing that costs time."""
+def fix_inseq() -> None:
+    """Fix what Inseq 0.7.1 cannot run here, changing nothing that costs time."""
     ValueZeroing.get_states_extract_and_patch_hook = tensor_states_hook
     # its tagger would be downloaded; one class of words stands in for all its classes
     POSTagTokenSampler.build_pos_mapping_from_vocab = staticmethod(

@@ -143,7 +143,7 @@ def test_hidden_tokens_that_leave_no_gap_are_refused():
 
 
 def test_attention_that_cannot_be_held_is_refused(monkeypatch):
-    """A replay that computes attention anew must not pass for one."""
+    """A replay that recomputes attention must not pass for one."""
     monkeypatch.setattr(
         "pisoft.models.attention.AttentionReplay.__call__",
         lambda _, inputs, default: inputs.weighted_values(inputs.probabilities()),
