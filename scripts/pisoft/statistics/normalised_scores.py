@@ -63,8 +63,8 @@ def normalised(
     scores, advantage = (estimate({dataset: one}, settings)[dataset] for one in samples)
     table = scores.table()
     lowest = advantage.replicates.iloc[1:].quantile(TAIL).to_numpy()
-    defined = (table["n"] >= FEWEST_FOR_INTERVAL) & (lowest > 0)
-    ends = scores.replicates.iloc[1:].loc[:, defined.to_numpy()].quantile([TAIL, 1 - TAIL])
+    defined = (scores.counts["fewest"].to_numpy() >= FEWEST_FOR_INTERVAL) & (lowest > 0)
+    ends = scores.replicates.iloc[1:].loc[:, defined].quantile([TAIL, 1 - TAIL])
     table.loc[~defined, ["value", "low", "high"]] = np.nan
     table.loc[defined, ["low", "high"]] = ends.to_numpy().T
     return table.drop(columns=["standard_error", "skewness"])

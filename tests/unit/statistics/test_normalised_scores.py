@@ -10,9 +10,9 @@ from pisoft.config.jobs.summaries import ResamplingJob
 from pisoft.statistics.normalised_scores import normalised
 
 
-def by_method(values):
+def by_method(values, clusters=None):
     settings = ResamplingJob(seed=1, resamples=200)
-    rows = normalised({("dynamic", "llama", "m"): values}, "sst2", settings, {})
+    rows = normalised({("dynamic", "llama", "m"): values}, "sst2", settings, clusters or {})
     return rows.set_index("method")
 
 
@@ -42,6 +42,13 @@ def test_without_an_oracle_that_is_better_there_are_none():
         row = by_method(changed).loc["mine"]
         assert row[["value", "low", "high"]].isna().all()
         assert row["n"] == len(changed)
+
+
+def test_samples_of_a_single_cluster_show_no_oracle_that_is_better():
+    values = pd.DataFrame({"random": np.arange(8.0), "oracle": np.arange(8.0) + 1, "mine": 5.0})
+    row = by_method(values, dict.fromkeys(values.index, "one")).loc["mine"]
+    assert row[["value", "low", "high"]].isna().all()
+    assert row[["n", "n_clusters"]].tolist() == [8, 1]
 
 
 def test_the_summary_has_every_method_that_stands_beside_an_oracle(tmp_path):
