@@ -27,6 +27,7 @@ from pisoft.statistics.sequential import decide
 CELL = ["protocol", "model", "dataset", "metric"]
 BY_TEST = "by_test"
 OPEN, NOT_SIGNIFICANT = "open", "not significant"  # by the sequence, by the test
+NOT_TESTED = "not tested"  # without a common record
 
 
 def summaries(files: Files, settings: DecisionsJob) -> dict[str, Summary]:
@@ -89,7 +90,9 @@ def by_test(decided: pd.DataFrame, comparisons: pd.DataFrame) -> pd.DataFrame:
     keys = [*CELL, "method", "other"]
     both = in_both_orders(comparisons)[[*keys, "value", "p_adjusted"]]
     joined = decided[[*keys, "available"]].merge(both, on=keys, how="left", validate="one_to_one")
-    significant = joined["p_adjusted"].astype(float) < LEVEL
+    p_values = joined["p_adjusted"].astype(float)
+    significant = p_values < LEVEL
     higher = significant & (joined["value"].astype(float) > 0)
-    verdicts = np.select([higher, significant], ["higher", "lower"], NOT_SIGNIFICANT)
+    found = {"higher": higher, "lower": significant, NOT_TESTED: p_values.isna()}
+    verdicts = np.select([*found.values()], [*found], NOT_SIGNIFICANT)
     return joined.rename(columns={"available": "n"}).assign(part=BY_TEST, text=verdicts)

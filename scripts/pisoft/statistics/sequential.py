@@ -155,6 +155,7 @@ def decide(
     at_stop = at, np.arange(len(at))
     columns = {"text": verdicts, "value": means, "low": low, "high": high, "p_adjusted": p_values}
     stopped = {name: column[at_stop] for name, column in columns.items()}
+    stopped["value"] = np.where(available > 0, stopped["value"], np.nan)
     return pd.DataFrame({"n": np.minimum(at + 1, available), "available": available, **stopped})
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pisoft.statistics.decisions import BY_TEST, NOT_SIGNIFICANT, OPEN
+from pisoft.statistics.decisions import BY_TEST, NOT_SIGNIFICANT, NOT_TESTED, OPEN
 from pisoft.statistics.metrics import AUC_METRICS, METRICS, NO_CONTROL
 from pisoft.tables import grid, notes
 from pisoft.views.view import Number, Results, View, display
@@ -67,7 +67,7 @@ def outcome(results: Results) -> str:
         for part in ("", BY_TEST)
     )
     verdicts, by_test = sequence["text"], test["text"].reindex(sequence.index)
-    decided, differs = (verdicts != OPEN).sum(), by_test != NOT_SIGNIFICANT
+    decided, differs = (verdicts != OPEN).sum(), ~by_test.isin([NOT_SIGNIFICANT, NOT_TESTED])
     share = 1 - sequence["n"].sum() / max(test["n"].sum(), 1)
     return notes.text(
         "decided",

@@ -12,6 +12,7 @@ import pytest
 from helpers import script_runs
 from helpers.result_rows import result_row
 from pisoft.errors import BenchmarkError
+from pisoft.statistics.decisions import by_test
 from pisoft.store.parquet import write_rows
 from pisoft.store.schemas import SCHEMAS
 
@@ -70,12 +71,19 @@ def test_a_leader_that_records_choose_is_compared_as_strictly_as_all_pairs_are(
 
 
 def test_verdicts_stand_beside_those_of_the_test_over_all_records(tmp_path: Path) -> None:
-    by_test = decided(tmp_path, against="leader").loc["by_test"]
-    assert by_test["text"].to_dict() == {
+    tests = decided(tmp_path, against="leader").loc["by_test"]
+    assert tests["text"].to_dict() == {
         ("random", "good"): "lower",
         ("poor", "good"): "not significant",
     }
-    assert by_test["value"].to_dict() == {("random", "good"): -0.2, ("poor", "good"): -0.2}
+    assert tests["value"].to_dict() == {("random", "good"): -0.2, ("poor", "good"): -0.2}
+
+
+def test_methods_without_a_common_record_are_not_tested() -> None:
+    decided = pd.DataFrame([{**CELL, "method": "a", "other": "b", "available": 0}])
+    comparison = result_row("comparisons", 1.0, **CELL, method="c", other="b", p_adjusted=0.01)
+    (row,) = by_test(decided, pd.DataFrame([comparison])).to_dict("records")
+    assert (row["text"], row["n"]) == ("not tested", 0)
 
 
 @pytest.mark.parametrize(

@@ -51,6 +51,14 @@ def test_bounds_are_the_means_that_capitals_reject() -> None:
     assert low[-1].min() > 0.5
 
 
+def test_a_pair_without_a_common_record_has_no_mean_and_stays_open() -> None:
+    differences = np.c_[np.full(6, 0.3), np.full(6, np.nan)]
+    first, second = decide(differences, 1.0).to_dict("records")
+    assert first["value"] == pytest.approx(0.3)
+    assert (second["text"], second["n"], second["available"]) == ("open", 0, 0)
+    assert np.isnan(second["value"])
+
+
 def differences_of(kind: str) -> np.ndarray:
     """Return differences of three methods from another one of the same mean, (T, RUNS, 3)."""
     rng = np.random.default_rng([1, len(kind)])
