@@ -53,5 +53,5 @@ def _depth(number: Number) -> grid.Entry:
 
 
 def _mean(number: Number) -> grid.Entry:
-    text = grid.number_text(number.value, 3)
-    return grid.Entry(text if np.isnan(number.value) else f"{text} ± {number.standard_error:.3f}")
+    text, error = grid.number_text(number.value, 3), number.standard_error
+    return grid.Entry(text if np.isnan(error) else f"{text} ± {error:.3f}")
