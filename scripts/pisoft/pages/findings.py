@@ -237,8 +237,8 @@ def rounding(rows: pd.DataFrame) -> str:
     shares = (parts["numerical"] / parts["total"].where(parts["total"] > 0)).dropna()
     if shares.empty:
         return "Unknown, as no method's AUC varies between samples."
-    largest = 100 * shares.max()
-    bound = "less than 0.1" if largest < 0.1 else f"at most {largest:.1f}"
+    tenths = np.ceil(round(1000 * shares.max(), 6))  # of a percent, rounded up as a bound
+    bound = f"at most {tenths / 10:.1f}" if tenths > 1 else "less than 0.1"
     return f"Rounding explains {bound} % of the variance of any method's AUC."
 
 
