@@ -68,7 +68,8 @@ class Order:
     @property
     def is_clear(self) -> bool:
         """Whether one method is significantly better than every other one."""
-        return len(self.best) == 1 and not self.groups[EQUAL] and not self.groups[UNTESTED]
+        _, equal, worse, untested = self.groups.values()
+        return len(self.best) == 1 and bool(worse) and not equal and not untested
 
     @property
     def leaders(self) -> str:
@@ -100,7 +101,7 @@ class Order:
 
     def detectable(self, methods: Iterable[str]) -> float:
         """Return the difference from the best that is found with 80 % power for all; or NaN."""
-        return float(self.rows["detectable"].reindex(methods).astype(float).max())
+        return float(self.rows["detectable"].reindex(methods).astype(float).max(skipna=False))
 
     @property
     def rivals(self) -> list[str]:

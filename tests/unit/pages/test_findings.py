@@ -171,7 +171,8 @@ def test_the_verdict_on_a_claim_follows_from_the_tests(
 def test_no_method_dominates_if_another_is_equivalent_to_the_best() -> None:
     numbers = numbers_of(NOT_APART)
     rows = numbers.rows["statistics"]
-    rows.loc[rows["method"] == "saliency", ["p_equivalence", "detectable"]] = 0.01, 0.0625
+    rows.loc[rows["method"] == "saliency", "p_equivalence"] = 0.01
+    rows["detectable"] = 0.0625
     dominant = list(paper_findings(numbers, ["dynamic"]))[2]
     assert dominant.verdict == HOLDS
     assert "equivalent to it: Saliency; a difference of 0.062 would be found" in dominant.why
@@ -242,6 +243,18 @@ def test_metric_validation_counts_the_rankings_that_are_right(needed: list[Any],
     rows = [
         result_row("statistics", value, metric=metric, dataset=f"set{index}", **{"n": 20, **keys})
         for index, value in enumerate(needed)
+def test_a_single_method_is_significantly_better_than_no_other() -> None:
+    one = numbers_of(order=["saliency"])
+    assert headline(one).endswith("is significant in no ranking.")
+
+
+def test_no_difference_is_detectable_for_all_where_one_method_has_none() -> None:
+    order = order_of({"a": np.nan, "b": 0.2, "c": 1}, [1, 2, 3])
+    assert "detectable with 80 % power: 0.040" in order.rivals[0]
+    order.rows.loc["c", "detectable"] = np.nan
+    assert order.rivals == ["no significant difference from the best: 2 of 2 other methods"]
+
+
         for metric, keys in (
             (NS, {"part": "samples_needed"}),
             (NS, {"part": "samples_needed", "position": 0.5}),
