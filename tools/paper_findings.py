@@ -34,7 +34,7 @@ HOLDS, FAILS, OPEN = "holds", "does not hold", "inconclusive at this sample size
 NOT_RUN = "not tested in this run"
 PROPOSED = (SELECTED_METHODS["loosened"], "grad_ellm")  # the paper selects the depth
 GRADIENTS = ("input_x_gradient", "saliency", "deeplift")
-LOWER, _, SLOPE = HALVES
+LOWER, UPPER, SLOPE = HALVES
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ def paper_findings(numbers: Numbers, protocols: Iterable[str]) -> Iterator[Findi
 def _retained(numbers: Numbers) -> Finding:
     tests = [_with_density(numbers, metric) for metric in ("soft_ns", "soft_nc", *AUC_METRICS)]
     signs = [sign for sign, _ in tests[:2] if sign is not None]
-    verdict = HOLDS if min(signs, default=0) > 0 else FAILS if max(signs, default=0) < 0 else OPEN
+    verdict = HOLDS if min(signs, default=0) > 0 else FAILS if min(signs, default=0) < 0 else OPEN
     return Finding(
         "The original Soft-NS and Soft-NC rank methods by how many tokens they keep.",
         verdict if len(signs) == 2 else NOT_RUN,
@@ -140,7 +140,7 @@ def _late_advantage(numbers: Numbers) -> Finding:
         tested = np.sign(rows["value"]).where(rows["p_adjusted"] < LEVEL, 0)
         tested = tested.where(rows["p_adjusted"].notna())
         parts = tested.groupby([rows["method"], rows["part"]]).first().unstack()
-        signs[metric] = parts = parts.reindex(columns=[LOWER, SLOPE])
+        signs[metric] = parts = parts.reindex(columns=[*HALVES])
         ahead, larger, smaller = parts[LOWER] > 0, parts[SLOPE] > 0, parts[SLOPE] < 0
         missing = parts[SLOPE].isna().sum()
         clauses.append(
@@ -150,10 +150,10 @@ def _late_advantage(numbers: Numbers) -> Finding:
         )
     both = pd.concat(signs)
     fails = (both[LOWER] > 0).any() or (both[SLOPE] < 0).any()
-    holds = len(both) and (both[SLOPE] > 0).all()
+    holds = (both[[UPPER, SLOPE]] > 0).all(axis=None)
     return Finding(
         "Methods are ahead of random scores only where π > 0.5.",
-        FAILS if fails else HOLDS if holds else OPEN,
+        NOT_RUN if both.empty else FAILS if fails else HOLDS if holds else OPEN,
         f"{'. '.join(clauses)}.",
     )
 
@@ -201,11 +201,17 @@ def _gradients(order: Order) -> Finding:
 
 def _beyond_attention(numbers: Numbers) -> Finding:
     orders = {label: numbers.order(protocol="fixed", metric=m) for m, label in SHORT.items()}
-    better = {label: order.against("attention")[BETTER] for label, order in orders.items()}
+    groups = {label: order.against("attention") for label, order in orders.items()}
+    better = {label: of[BETTER] for label, of in groups.items()}
+    fewest = min(map(len, better.values()))
+    most = min(sum(len(of[kind]) for kind in (BETTER, EQUAL, UNTESTED)) for of in groups.values())
+    judged = all(
+        "attention" in order.rows.index and len(order.rows) > 2 for order in orders.values()
+    )
     listed = "; ".join(f"by {key}: {orders[key].listed(names)}" for key, names in better.items())
     return Finding(
         "Under fixed routing, several methods beat raw attention.",
-        HOLDS if all(len(names) > 1 for names in better.values()) else OPEN,
+        NOT_RUN if not judged else HOLDS if fewest > 1 else FAILS if most < 2 else OPEN,
         f"Significantly better than attention {listed}.",
     )
 

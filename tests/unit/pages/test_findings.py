@@ -46,6 +46,7 @@ def numbers_of(
     rho_ns: float = 0.8,
     rho_nc: float = 0.7,
     lower: float = -0.1,
+    upper: float = 0.1,
     slope: float = 0.2,
     gains: Sequence[float] = (0.1, 0.1),
 ) -> Numbers:
@@ -56,7 +57,7 @@ def numbers_of(
         order: methods, the best first; the original metrics prefer the last, which keeps most.
         untested: a method without a p-value.
         rho_ns, rho_nc: of the original metrics with the mean score.
-        lower, slope: the advantage over the lower half, and the upper half's minus the lower's.
+        lower, upper, slope: the advantage over both halves, and the second minus the first.
         gains: over permuted scores, by NS and NC; none if the baseline was not run.
     """
     falling = {name: 0.9 - place / 10 for place, name in enumerate(order)}
@@ -82,7 +83,7 @@ def numbers_of(
     advantage = [
         {"metric": metric, "method": "saliency", "part": part, "value": value}
         for metric in ("pi_soft_ns", "pi_soft_nc")
-        for part, value in (("lower", lower), ("upper", 0.1), ("upper_minus_lower", slope))
+        for part, value in (("lower", lower), ("upper", upper), ("upper_minus_lower", slope))
     ]
     baseline = [
         {"metric": metric, "method": "saliency", "part": "gain", "value": gain}
@@ -152,10 +153,14 @@ THIRD = led_by(*GRADIENTS[:2], REST[0], GRADIENTS[2])
         ("gradients", FAILS, {"order": THIRD}),
         ("gradients", OPEN, {"order": THIRD, "p_value": NOT_APART}),
         ("gradients", NOT_RUN, {"order": REST}),
-        ("attention", OPEN, {"order": led_by("attention")}),  # no method is above it
+        ("attention", FAILS, {"order": led_by("attention")}),  # every method is below it
+        ("attention", OPEN, {"order": led_by("attention"), "p_value": NOT_APART}),
+        ("attention", NOT_RUN, {"order": GRADIENTS}),
+        ("attention", NOT_RUN, {"order": ["attention", "saliency"]}),  # several were not run
         ("late", FAILS, {"lower": 0.1}),
         ("late", FAILS, {"slope": -0.2}),
-        ("original", OPEN, {"rho_nc": -0.7}),  # the two metrics disagree
+        ("late", OPEN, {"lower": -0.3, "upper": -0.1}),  # ahead nowhere
+        ("original", FAILS, {"rho_nc": -0.7}),  # the claim is of both metrics
         ("original", FAILS, {"rho_ns": -0.8, "rho_nc": -0.7}),
         # Dense scores need the permutation baseline of both metrics.
         ("dense", OPEN, {"gains": (0.1, -0.1)}),
@@ -185,6 +190,12 @@ def test_a_lower_half_that_is_not_significant_confirms_nothing() -> None:
     late = list(paper_findings(numbers, ["dynamic"]))[3]
     assert late.verdict == OPEN
     assert "larger over π ≥ 0.5 for 0 and smaller for 0" in late.why
+
+
+def test_without_random_scores_no_method_is_ahead_of_them_or_not() -> None:
+    numbers = numbers_of()
+    numbers.rows["advantage"] = numbers.rows["advantage"][:0]
+    assert list(paper_findings(numbers, ["dynamic"]))[3].verdict == NOT_RUN
 
 
 def order_of(p_values: dict[str, float], ranks: list[float]) -> Order:
@@ -232,17 +243,6 @@ def test_of_several_rankings_the_answer_counts() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("needed", "end"),
-    [
-        ([7, None, 12], "2 of 3 rankings, with at most 12 samples."),
-        ([None, None], "none of 2 rankings."),
-    ],
-)
-def test_metric_validation_counts_the_rankings_that_are_right(needed: list[Any], end: str) -> None:
-    rows = [
-        result_row("statistics", value, metric=metric, dataset=f"set{index}", **{"n": 20, **keys})
-        for index, value in enumerate(needed)
 def test_a_single_method_is_significantly_better_than_no_other() -> None:
     one = numbers_of(order=["saliency"])
     assert headline(one).endswith("is significant in no ranking.")
@@ -255,6 +255,17 @@ def test_no_difference_is_detectable_for_all_where_one_method_has_none() -> None
     assert order.rivals == ["no significant difference from the best: 2 of 2 other methods"]
 
 
+@pytest.mark.parametrize(
+    ("needed", "end"),
+    [
+        ([7, None, 12], "2 of 3 rankings, with at most 12 samples."),
+        ([None, None], "none of 2 rankings."),
+    ],
+)
+def test_metric_validation_counts_the_rankings_that_are_right(needed: list[Any], end: str) -> None:
+    rows = [
+        result_row("statistics", value, metric=metric, dataset=f"set{index}", **{"n": 20, **keys})
+        for index, value in enumerate(needed)
         for metric, keys in (
             (NS, {"part": "samples_needed"}),
             (NS, {"part": "samples_needed", "position": 0.5}),
