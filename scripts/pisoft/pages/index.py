@@ -17,7 +17,7 @@ from pisoft.pages.findings import EQUAL, SHORT, Numbers, Order, verdict
 from pisoft.pages.links import links
 from pisoft.pages.page import TEXTS, Claim, Figure, Link, Page, Ranking, Section, Standing, text
 from pisoft.statistics.metrics import AUC_METRICS, CONTROL, LEVEL, METRICS
-from pisoft.tables.grid import interval_text, mark, rank_text
+from pisoft.tables.grid import EQUIVALENT, interval_text, mark, rank_text
 from pisoft.tables.notes import FAMILIES
 
 EXAMPLE = Link("#how-to-read-these-numbers", "Worked example", "Worked example of both metrics")
@@ -121,19 +121,21 @@ def _standings(order: Order, scale: tuple[float, float]) -> Iterator[Standing]:
     """Yield the methods with their numbers, the best first."""
     leading = {*order.best, *order.groups[EQUAL]}
     _, equal, worse, untested = order.against(CONTROL).values()
+    if CONTROL not in order.rows.index:
+        untested = [*order.rows.index]
     marks = dict.fromkeys([*equal, *worse], "†") | dict.fromkeys(untested, "†?")
     for row in order.rows.assign(is_best=order.rows.index.isin(order.best)).itertuples():
         ends = [row.value if np.isnan(end) else end for end in (row.value, row.low, row.high)]
         at, low, high = (round(100 * (end - scale[0]) / (np.ptp(scale) or 1), 2) for end in ends)
-        interval = interval_text(row.low, row.high, 3)
+        interval, sign = interval_text(row.low, row.high, 3), mark(row)
         yield Standing(
             rank_text(row.rank),
             order.labels[row.Index],
             " ".join(filter(None, (f"{row.value:.3f}", interval))),
             *(at, low, high),
-            leads=row.Index in leading,
+            leads=row.Index in leading or sign == EQUIVALENT,
             control=row.Index == CONTROL,
-            marks=" ".join(filter(None, (mark(row), marks.get(row.Index, "")))),
+            marks=" ".join(filter(None, (sign, marks.get(row.Index, "")))),
         )
 
 

@@ -39,7 +39,8 @@ class Standing:
     """A line of a ranking: a method's number as a dot on its interval.
 
     `at`, `low` and `high` are in percent of the axis. `leads`: the best, or not significantly
-    different from it; `control`: random scores; `marks` are signs of the tests against both.
+    different from it, or equivalent to it; `control`: random scores; `marks` are signs of the
+    tests against both.
     """
 
     rank: str

@@ -92,6 +92,16 @@ def test_rankings_by_one_metric_share_a_scale_that_large_numbers_of_another_leav
         assert (float(axis[-1]) > 5) == (metric == "π-Soft-NC")
 
 
+def test_signs_and_shading_are_those_of_the_legend_without_random_scores_too():
+    numbers = numbers_of(PLAIN)
+    rows = numbers.rows["statistics"]
+    rows[["p_adjusted", "p_equivalence"]] = 0.01
+    rows.loc[rows["method"] == "random", "value"] = None
+    standings = page_of(PLAIN, numbers).sections[2].rankings[0].standings
+    assert all(line.marks.endswith("†?") for line in standings), "not tested against random scores"
+    assert (standings[1].marks[0], standings[1].leads) == ("≡", True), "equivalent to the best"
+
+
 def test_the_worked_example_keeps_half_of_the_tokens_on_average():
     values = example_table().values
     assert len(values) == 8
