@@ -80,10 +80,12 @@ def _better(averages: Results, metric: str, verdicts: Mapping[tuple[str, str], s
     halves = [verdicts[metric, name] for name in averages.methods]
     signs = [_sign(averages, metric, name, "upper_minus_lower") for name in averages.methods]
     better = _counts(halves, [*VERDICTS.values(), NO_VALUE])
+    sentence = f"{CURVE_METRICS[metric]}: methods better than random scores {better}."
+    if np.isnan(signs).all():
+        return sentence
     differs = _counts([SLOPES.get(sign, "") for sign in signs], SLOPES.values())
     differs = differs or "not significantly different between the halves for any method"
-    label = CURVE_METRICS[metric]
-    return f"{label}: methods better than random scores {better}. The advantage is {differs}."
+    return f"{sentence} The advantage is {differs}."
 
 
 def _counts(outcomes: Iterable[str], order: Iterable[str]) -> str:
