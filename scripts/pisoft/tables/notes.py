@@ -68,8 +68,8 @@ def poor_intervals(results: Results) -> str:
     """Say how many intervals are of few and skewed samples, and where most; nothing if none is."""
     rows = results.rows[(results.rows["dataset"] != AVERAGE) & results.rows["skewness"].notna()]
     rows = rows[~rows["metric"].isin(SHARES)]
-    of_samples = rows["skewness"].abs() * np.sqrt(rows["n"])
-    poor = rows[(rows["n"] < FEW) & (of_samples > SKEWED)]
+    n = rows["n_clusters"].fillna(rows["n"])  # independent samples
+    poor = rows[(n < FEW) & (rows["skewness"].abs() * np.sqrt(n) > SKEWED)]
     if poor.empty:
         return ""
     metric, dataset = poor.groupby(["metric", "dataset"]).size().idxmax()
