@@ -25,7 +25,7 @@ from scipy.stats import rankdata
 
 from pisoft.config.jobs.summaries import DensityJob
 from pisoft.statistics.estimates import estimate_cells
-from pisoft.statistics.metrics import AUC_METRICS, CONTROL
+from pisoft.statistics.metrics import AUC_METRICS, CONTROL, DECIMALS
 from pisoft.statistics.reading import Files, Summary
 from pisoft.statistics.scores import StepScores, read_scores, scores_by_sample
 
@@ -91,7 +91,10 @@ def correlate(density: pd.DataFrame, areas: pd.DataFrame) -> pd.DataFrame:
         values = rows.pivot(columns="method", values="value").reindex(density.index)
         for measure, (part, among) in product(MEASURES, parts.items()):
             of_measure = density.xs(measure, axis="columns", level="metric")
-            pair = (frame.reindex(columns=among).to_numpy() for frame in (of_measure, values))
+            pair = (
+                frame.reindex(columns=among).round(DECIMALS).to_numpy()
+                for frame in (of_measure, values)
+            )
             correlations[protocol, metric, measure, part] = rank_correlations(*pair)
     frame = pd.DataFrame(correlations, density.index)
     return frame.rename_axis(columns=[*FAMILY, "other", "part"])

@@ -10,7 +10,7 @@ from scipy.stats import spearmanr
 from helpers import explained_rows, script_runs
 from helpers.result_rows import sample_rows
 from pisoft.faithfulness.scores import normalise
-from pisoft.statistics.density import gini, rank_correlations
+from pisoft.statistics.density import correlate, gini, rank_correlations
 from pisoft.statistics.metrics import AVERAGE
 from pisoft.store.parquet import read_rows, write_rows
 
@@ -86,6 +86,22 @@ def test_correlations_are_taken_within_samples_over_the_methods_with_both_number
         assert row["value"] == pytest.approx(np.mean(rhos))
         assert (row["n"], row["n_failed"]) == (len(rhos), 4 - len(rhos))
     assert (rows["p_adjusted"] >= rows["p_value"]).all()
+
+
+def test_scores_by_rank_are_equally_dense_so_that_nothing_correlates_with_it():
+    """Their means differ by rounding alone, which depends on the order of the tokens."""
+    raw = np.random.default_rng(2).random((4, 28))
+    of_methods = {m: normalise(one, "rank") for m, one in zip(METHODS, raw, strict=True)}
+    assert len({scores.mean() for scores in of_methods.values()}) > 1
+    density = {(m, "mean_score"): [scores.mean()] for m, scores in of_methods.items()}
+    density |= {(m, "gini"): [gini(scores)] for m, scores in of_methods.items()}
+    names = ["method", "metric"]
+    areas = {"protocol": "dynamic", "metric": "soft_ns", "method": METHODS, "value": [1, 3, 2, 4]}
+    correlations = correlate(
+        pd.DataFrame(density, ["s0"]).rename_axis(columns=names), pd.DataFrame(areas, ["s0"] * 4)
+    )
+    assert correlations.shape == (1, 4)
+    assert correlations.isna().all(axis=None)
 
 
 def test_ties_two_methods_and_equal_numbers():
