@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import numpy as np
 from matplotlib.figure import Figure
 
 from pisoft.figures.panels import dot_panels, n_text
 from pisoft.figures.style import abreast, theme
 from pisoft.formatting import signed
-from pisoft.statistics.metrics import AUC_METRICS, METRICS
+from pisoft.statistics.metrics import AUC_METRICS, LEVEL, METRICS
 from pisoft.statistics.results import select
 from pisoft.views.titles import by_metric
 from pisoft.views.view import Number, View, display
@@ -33,9 +34,10 @@ def plot(view: View) -> Figure:
         panels[METRICS[metric].label] = select(areas, metric=metric)
         tested = select(correlations, metric=metric).set_index("part").reindex(PARTS)
         titles.append("\n".join(map(_number_text, tested.itertuples())))
-        if not tested["low"].isna()["all"]:
-            low, high = tested.loc["all", ["low", "high"]]
-            findings[metric] = "higher" if low > 0 else "lower" if high < 0 else "no trend"
+        rho, p_value = tested.loc["all", ["value", "p_adjusted"]]
+        if not np.isnan(p_value):
+            trend = "higher" if rho > 0 else "lower"
+            findings[metric] = trend if p_value < LEVEL else "no significant trend"
     message = f"AUC of methods with denser scores: {by_metric(findings)}" if findings else ""
     figure = dot_panels(view, panels, density.methods, n_text(areas), message=message)
     with theme():
