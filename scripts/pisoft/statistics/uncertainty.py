@@ -248,7 +248,7 @@ def averages_without(statistics: pd.DataFrame) -> Iterator[pd.DataFrame]:
         if best is not None:
             values = rows.set_index(["dataset", "method"])["value"].unstack(sort=False)
             # A method of some datasets alone would come and go with the one that is left out.
-            everywhere = rows["method"].value_counts().reindex(values.columns) == len(values)
+            everywhere = values.notna().all()
             keys = dict(zip(CELL, cell, strict=True)) | {"dataset": AVERAGE, "part": "without"}
             yield leave_one_out(values.loc[:, everywhere], best).assign(**keys)
 

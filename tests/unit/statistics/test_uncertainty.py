@@ -111,9 +111,10 @@ def test_ratios_of_means_are_compared_by_their_denominator():
     assert pair["value"] == pytest.approx((-0.1 - 0.1 + 0.2) / 1.6)
 
 
-def test_a_dataset_left_out_changes_the_ranks_of_the_methods_that_all_datasets_have():
+@pytest.mark.parametrize("lacking", [{}, {"some": [None]}])
+def test_a_dataset_left_out_changes_the_ranks_of_the_methods_that_all_datasets_have(lacking):
     rows = samples_of({"a": [1.0], "b": [2.0], "some": [9.0]})
-    rows += samples_of({"a": [4.0], "b": [2.0]}, "imdb")
+    rows += samples_of({"a": [4.0], "b": [2.0], **lacking}, "imdb")
     ranks = select(estimated(rows).ranks, metric=NC, part="without")
     assert ranks["other"].tolist() == ["", "", "sst2", "sst2", "imdb", "imdb"]
     assert ranks["method"].tolist() == ["a", "b"] * 3
