@@ -15,6 +15,7 @@ from matplotlib.ticker import MaxNLocator
 from matplotlib.transforms import ScaledTranslation
 
 from pisoft.figures.panels import GREY, LINE_HEIGHT, dots, draw, heading, n_text
+from pisoft.formatting import NOTHING
 from pisoft.statistics.metrics import AUC_METRICS, AVERAGE, LEVEL, METRICS
 from pisoft.statistics.results import select
 from pisoft.views.titles import by_metric
@@ -46,12 +47,13 @@ def plot(view: View) -> Figure:
 
     panels = {METRICS[metric].label: metric for metric in AUC_METRICS}
     height = 2.0 + LINE_HEIGHT * max(2, len(ranks.methods))
-    shares = select(averages, part="best_share").dropna(subset="value").sort_values("value")
-    findings = {
-        row.metric: f"{ranks.methods[row.method]} ({100 * row.value:.0f}\N{NO-BREAK SPACE}%)"
-        for row in shares.groupby("metric", sort=False).tail(1).itertuples()
-    }
-    findings = {metric: findings[metric] for metric in AUC_METRICS if metric in findings}
+    findings = {}
+    for metric in AUC_METRICS:
+        rows = select(averages, part="best_share", metric=metric).dropna(subset="value")
+        most = rows["value"].max()
+        names = " and ".join(ranks.methods[name] for name in rows["method"][rows["value"] == most])
+        if names:
+            findings[metric] = f"{names} ({100 * most:.0f}\N{NO-BREAK SPACE}%)"
     message = f"Most often best: {by_metric(findings)}" if findings else ""
     title = heading(view, n_text(averages), message=message)
     return draw(title, fill, panels, height, legend=False)
@@ -75,9 +77,8 @@ def _draw_ranks(
     panel.set_xlim(0.5, max(2, len(order)) + 0.5)
     panel.xaxis.set_major_locator(MaxNLocator(MOST_TICKS, integer=True, steps=[1, 2, 5, 10]))
     for line, share in enumerate(wide["best_share"][order]):
-        panel.text(
-            1, line, f"{100 * share:.0f} %", ha="center", va="center", **_beside(panel, SHARES)
-        )
+        text = NOTHING if np.isnan(share) else f"{100 * share:.0f} %"
+        panel.text(1, line, text, ha="center", va="center", **_beside(panel, SHARES))
     panel.text(1, -1, "best in", ha="center", va="center", **_beside(panel, SHARES))
     joined = groups(pairs, [*order])
     for inches, group in zip(np.linspace(*BARS, len(joined)), joined, strict=True):

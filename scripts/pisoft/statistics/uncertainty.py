@@ -16,7 +16,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pisoft.config.jobs.summaries import UncertaintyJob
-from pisoft.statistics.estimates import TESTED, Estimates, estimate, paired_tests
+from pisoft.statistics.estimates import (
+    FEWEST_FOR_INTERVAL,
+    TESTED,
+    Estimates,
+    estimate,
+    paired_tests,
+)
 from pisoft.statistics.intervals import CONFIDENCE
 from pisoft.statistics.metric_agreement import resampled_agreement
 from pisoft.statistics.metrics import AUC_METRICS, AVERAGE, CONTROL, METRICS, TOKENS_CHANGED
@@ -195,8 +201,10 @@ def with_ranks(estimates: Estimates) -> pd.DataFrame:
         rank, resampled = placed[0], placed[1:]
         low, high = np.nanquantile(resampled, tails, axis=0, method="inverted_cdf")
         first = resampled == np.fmin.reduce(resampled, axis=1, keepdims=True)
-        numbers = [rank, low, high, np.nanmean(resampled, axis=0), first.mean(axis=0)]
-        table.loc[ranked, ["rank", *RANKS]] = np.stack(numbers, axis=1)
+        varying = estimates.counts["fewest"].to_numpy()[ranked] >= FEWEST_FOR_INTERVAL
+        of_resamples = [low, high, np.nanmean(resampled, axis=0), first.mean(axis=0)]
+        table.loc[ranked, "rank"] = rank
+        table.loc[ranked, RANKS] = np.where(varying, of_resamples, np.nan).T
         table.loc[rows.index, "best"] = table.loc[ranked[rank.argmin()], "method"]
     return table
 

@@ -35,6 +35,21 @@ def test_methods_of_equal_rank_stand_in_the_order_of_their_mean_ranks():
     assert left.get_yticklabels()[-1].get_text() == MANY["m0"]
 
 
+def test_methods_that_are_best_equally_often_are_all_named():
+    rows = rank_rows(AUC_METRICS[0], {"m0": 1.0, "m1": 1.0, "m2": 3.0})
+    title = draw(rows, []).get_suptitle()
+    assert title.startswith(f"Most often best: {MANY['m0']} and {MANY['m1']} (100")
+
+
+def test_without_resamples_there_is_a_dash_in_place_of_a_share():
+    rows = [
+        row for row in rank_rows(AUC_METRICS[0], {"m0": 1.0, "m1": 2.0}) if row["part"] == "rank"
+    ]
+    figure = draw(rows, [])
+    assert "Most often best" not in figure.get_suptitle()
+    assert [text.get_text() for text in figure.axes[0].texts[:2]] == ["–"] * 2
+
+
 @pytest.mark.parametrize("together", [[], [[*MANY]], WINDOWS])
 @pytest.mark.parametrize("apart", [0, 1])
 def test_names_of_thirteen_methods_do_not_overlap(together, apart):

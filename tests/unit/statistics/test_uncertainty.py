@@ -56,6 +56,14 @@ def test_ranks_of_resamples_are_certain_of_a_clear_order_and_shared_by_equal_met
     assert parts["best_share"]["value"].to_dict() == best
 
 
+def test_a_rank_of_a_single_sample_has_neither_interval_nor_share_of_resamples():
+    ranks = select(estimated(samples_of({"a": [1.0], "b": [2.0]})).ranks, metric=NC, dataset="sst2")
+    of_rank = select(ranks, part="rank").set_index("method")
+    assert of_rank["value"].to_dict() == {"a": 2, "b": 1}
+    assert of_rank[["low", "high"]].isna().all(axis=None)
+    assert select(ranks, part=["mean_rank", "best_share"])["value"].isna().all()
+
+
 def ranking_rows(values, samples):
     """Rows of `ranking_samples`; `values` = {method: its first sample's value}."""
     methods = {
