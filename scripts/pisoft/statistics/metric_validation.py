@@ -33,6 +33,7 @@ import pandas as pd
 from pisoft.config.jobs.summaries import MetricValidationJob
 from pisoft.seeds import keyed_generator
 from pisoft.statistics.controls import KEYS, ORACLE, curve_values, sample_values
+from pisoft.statistics.estimates import FEWEST_FOR_INTERVAL
 from pisoft.statistics.metrics import AREAS, CONTROL
 from pisoft.statistics.reading import Files, Summary
 from pisoft.statistics.samples import Samples, mean_rows, share_rows
@@ -118,9 +119,14 @@ def _row(numbers: pd.DataFrame, part: str, **keys: Any) -> dict[str, Any]:
 
 
 def _in_order(samples: Samples, key: Sequence[object]) -> dict[int, float]:
-    """Return how often means fall along the chain, by number of samples; clusters stay whole."""
+    """Return how often means fall along the chain, by number of samples; clusters stay whole.
+
+    Resamples of a single cluster are all alike: it has none.
+    """
     index, values = samples.cluster_index, samples.numerators.to_numpy()
     n, clusters = len(values), len(np.unique(index))
+    if clusters < FEWEST_FOR_INTERVAL:
+        return {}
     sums = np.stack([np.bincount(index, column, clusters) for column in values.T])
     counts = np.bincount(index, minlength=clusters)
     generator = keyed_generator(*key)

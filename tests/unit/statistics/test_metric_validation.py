@@ -71,6 +71,12 @@ def test_means_in_order_and_samples_needed():
     assert share(needed - 1) < 0.95 + error
 
 
+def test_no_number_of_samples_of_a_single_cluster_is_enough():
+    rows = by_part(values_of(n=5, apart=60), dict.fromkeys(range(5), "one"))
+    assert np.isnan(rows["means_in_order", ""]["value"])
+    assert np.isnan(rows["samples_needed", ""]["value"])
+
+
 def test_single_samples_are_compared_where_they_are_measured_but_not_by_areas(tmp_path):
     places = dict.fromkeys("abc", 0.1) | dict.fromkeys("defg", 0.4)
     rows = {name: soft_rows(dict.fromkeys(places, 1), seed) for seed, name in enumerate(NAMES)}
@@ -138,7 +144,8 @@ def test_samples_that_failed_for_a_control_are_counted_and_left_out():
 def test_too_few_samples_have_no_interval_and_none_no_value(n):
     rows = by_part(values_of(n=n))
     assert np.isnan(rows["mean", "oracle"]["low"])
-    assert np.isnan(rows["means_in_order", ""]["value"]) == (n == 0)
+    for part in ("means_in_order", "samples_needed"):
+        assert np.isnan(rows[part, ""]["value"]), "its resamples cannot differ"
     assert rows["ladder", ""]["n"] == n
 
 
