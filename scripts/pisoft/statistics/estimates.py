@@ -24,6 +24,7 @@ from pisoft.statistics.intervals import (
     CONFIDENCE,
     adjusted_ends,
     equivalence_p_values,
+    freedom_of_sum,
     share_ends,
     skewness,
     summed_roots,
@@ -48,31 +49,41 @@ class Estimates:
             these, by column.
         roots: of the moments of means and ratios of sums, (4, C); NaN for other numbers. None: all
             are others.
+        averaged: of an average, the estimates of its datasets, if there are several.
     """
 
     replicates: pd.DataFrame
     counts: pd.DataFrame
     roots: pd.DataFrame | None = None
+    averaged: Sequence[Estimates] = ()
 
     def table(self) -> pd.DataFrame:
         """Return the keys and :data:`NUMBERS` of each column.
 
         Intervals are by Hall's t (:func:`adjusted_ends`), of :data:`SHARES` Wilson's
         (:func:`share_ends`), or, without moments, percentiles of the resamples, widened to
-        Student's t (Hesterberg, 2015, section 4.3).
+        Student's t (Hesterberg, 2015, section 4.3). Averages of means have Welch's degrees of
+        freedom (:func:`freedom_of_sum`); those of shares combine the intervals of the datasets,
+        whose reaches add up by squares (Zou and Donner, 2008).
         """
         values, resampled = self.replicates.to_numpy()[0], self.replicates.to_numpy()[1:]
         n, n_failed, clusters, datasets, fewest = self.counts.to_numpy().T
         freedom = np.where(fewest >= FEWEST_FOR_INTERVAL, clusters - datasets, np.nan)
         widening = np.sqrt(clusters / freedom)
+        if self.averaged:
+            weighted = _weigh_datasets([r for one in self.averaged if (r := one.roots) is not None])
+            errors = np.stack([frame.iloc[0] for frame in weighted])
+            sizes = np.stack([one.clusters_of(self.replicates.columns) for one in self.averaged])
+            freedom, widening = np.where(
+                np.isfinite(errors).all(axis=0), freedom_of_sum(errors, sizes), [freedom, widening]
+            )
         reach = widening * stdtrit(freedom, (1 + CONFIDENCE) / 2)
         roots = np.full((4, values.size), np.nan) if self.roots is None else self.roots.to_numpy()
         below, above = adjusted_ends(roots, reach)
         low, high, errors = values - below, values + above, np.full(values.size, np.nan)
         if self.roots is not None:
             shares = self.roots.columns.isin(SHARES, level="metric") & np.isfinite(roots[0])
-            of_shares = share_ends(values, roots[0], reach, clusters)
-            low, high = np.where(shares, of_shares, [low, high])
+            low, high = np.where(shares, self._share_ends(reach), [low, high])
         for column in np.flatnonzero(np.isfinite(reach)):
             draws = resampled[np.isfinite(resampled[:, column]), column]
             if draws.size:
@@ -84,6 +95,27 @@ class Estimates:
         numbers = [values, *spread, n, np.where(clusters < n, clusters, np.nan), n_failed]
         named = dict(zip(NUMBERS, map(np.asarray, numbers), strict=True))
         return self.replicates.columns.to_frame(index=False).assign(**named)
+
+    def clusters_of(self, columns: pd.MultiIndex) -> np.ndarray:
+        """Return the number of clusters in each column, (C,); 0 in one that is not here."""
+        return self.counts["n_clusters"].reindex(columns).fillna(0).to_numpy(float)
+
+    def _share_ends(self, reach: np.ndarray) -> np.ndarray:
+        """Return the ends of the intervals of shares, (2, C); `reach` (C,) is of one dataset's."""
+        values, columns = self.replicates.to_numpy()[0], self.replicates.columns
+        if not self.averaged:
+            assert self.roots is not None
+            errors = self.roots.to_numpy()[0]
+            return share_ends(values, errors, reach, self.clusters_of(columns))
+        ends = []
+        for one in self.averaged:
+            n = one.clusters_of(one.replicates.columns)
+            freedom = np.where(n > 1, n - 1, np.nan)
+            of_one = np.sqrt(n / freedom) * stdtrit(freedom, (1 + CONFIDENCE) / 2)
+            away = np.abs(one._share_ends(of_one) - one.replicates.to_numpy()[0])
+            ends.append(pd.DataFrame(away, columns=one.replicates.columns))
+        away = np.sqrt(sum(frame.to_numpy() ** 2 for frame in _weigh_datasets(ends)))
+        return np.array([[-1], [1]]) * away + values
 
 
 # Bootstrap --------------------------------------------------------------------------------------
@@ -101,7 +133,9 @@ def estimate(datasets: Mapping[str, Samples], settings: ResamplingJob) -> dict[s
     replicates = sum(weighted[1:], start=weighted[0])
     roots = _weigh_datasets([estimates.roots for estimates in single.values()])
     summed = pd.DataFrame(summed_roots(roots), columns=replicates.columns)
-    average = Estimates(replicates, total.reindex(replicates.columns), summed)
+    total = total.reindex(replicates.columns)
+    averaged = tuple(single.values()) if len(single) > 1 else ()
+    average = Estimates(replicates, total, summed, averaged)
     return single | {AVERAGE: average}
 
 
@@ -224,15 +258,14 @@ def paired_tests(
     contributions = _by_dataset({name: one.contributions for name, one in datasets.items()})
     deviations = _by_dataset({name: one.deviations for name, one in datasets.items()})
     roots = _by_dataset({name: one.moment_roots for name, one in datasets.items()})
-    counts = {name: one.counts[["n", "n_clusters", "datasets"]] for name, one in datasets.items()}
+    counts = {name: one.counts[["n", "n_clusters"]] for name, one in datasets.items()}
     tables = []
     for dataset, by_dataset in contributions.items():
         parts = pd.concat(list(by_dataset.values()))
         parts = parts.loc[:, parts.notna().all()]
         columns, values = parts.columns, parts.sum().to_numpy()
-        n, clusters, n_datasets = sum(
-            counts[name].reindex(columns, fill_value=0).to_numpy() for name in by_dataset
-        ).T
+        sizes = np.stack([counts[name].reindex(columns, fill_value=0) for name in by_dataset])
+        n, clusters = sizes.sum(axis=0).T
         rows = columns.to_frame(index=False).assign(dataset=dataset, value=values, n=n)
         rows["n_clusters"] = np.where(clusters < n, clusters, np.nan)
         families = rows.groupby(list(family), sort=False, dropna=False).ngroup().to_numpy()
@@ -242,8 +275,10 @@ def paired_tests(
         rows = rows.join(sign_flip_tests(parts.to_numpy(), families, settings.resamples, key))
         rows["p_equivalence"] = np.nan
         if margin is not None:
-            total = summed_roots(frame[columns].to_numpy() for frame in roots[dataset].values())
-            p_values = equivalence_p_values(total, values, margin, clusters, clusters - n_datasets)
+            of_datasets = [frame[columns].to_numpy() for frame in roots[dataset].values()]
+            freedom, factor = freedom_of_sum(np.stack(of_datasets)[:, 0], sizes[..., 1])
+            total = summed_roots(of_datasets)
+            p_values = equivalence_p_values(total, values, margin, freedom * factor**2, freedom)
             rows["p_equivalence"] = holm(p_values, families)
         tables.append(rows)
     return pd.concat(tables, ignore_index=True)

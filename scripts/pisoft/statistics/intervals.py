@@ -31,6 +31,28 @@ def share_ends(
         return np.clip(np.stack([middle - half, middle + half]) / (1 + width), 0, 1)
 
 
+def freedom_of_sum(errors: np.ndarray, n: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return a sum's degrees of freedom, and the factor by which its error is too small, (C,) each.
+
+    These are Welch's (1947), of independent means: few samples of one of them count, however many
+    the others have. Where no mean has an error, degrees of freedom are added up. NaN where a mean
+    is of a single sample.
+
+    Args:
+        errors: standard errors of the means, without correction for `n`, (D, C).
+        n: independent samples of each mean, (D, C); 0: it is not part of the sum.
+    """
+    freedom = np.where(n > 1, n - 1.0, np.where(n > 0, np.nan, 1.0))
+    variances = errors**2
+    corrected = variances * n / freedom
+    pooled, total = np.where(n > 0, freedom, 0.0).sum(axis=0), corrected.sum(axis=0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        own = total**2 / (corrected**2 / freedom).sum(axis=0)
+        known = np.isfinite(own)
+        squared = np.where(known, total / variances.sum(axis=0), n.sum(axis=0) / pooled)
+    return np.where(known, own, pooled), np.sqrt(squared)
+
+
 # Hall's t ---------------------------------------------------------------------------------------
 #
 # Hall (1992) removes the skewness of t = (estimate - truth) / standard error by the monotone cubic
