@@ -166,7 +166,6 @@ class Perturber:
             batch: list[tuple[int, int]], token_budget: int
         ) -> list[tuple[int, list[int], np.ndarray]]:
             self.token_budget = token_budget
-            self._read_prefix(prefix_ids)
             segments = [
                 (index, [number for _, number in of_index])
                 for index, of_index in groupby(batch, key=itemgetter(0))
@@ -174,6 +173,7 @@ class Perturber:
             ]
             if not segments:
                 return []
+            self._read_prefix(prefix_ids)
             for index in set(clean) - {index for index, _ in segments}:
                 del clean[index]
             missing = [index for index, _ in segments if index not in clean]

@@ -21,7 +21,6 @@ from pisoft.faithfulness.calibration import calibrate, retaining_probabilities
 from pisoft.faithfulness.masks import calibrated_means, kept_tokens, masks_of, measured_pi
 from pisoft.faithfulness.perturbation import MEASURES, Perturbations, PerturbationTarget, Perturber
 from pisoft.faithfulness.scores import normalise
-from pisoft.models.batching import attempt
 from pisoft.seeds import keyed_generator
 from pisoft.store.parquet import (
     DEGENERATE_BASELINE,
@@ -96,13 +95,9 @@ class StepEvaluation:
         again._forget()
         again.target = replace(self.target, name=f"{self.target.name}, repeated in float32")
 
-        def measure() -> bool:
-            # Compiled parts would be compiled once more for each layer's widened weights.
-            with torch.compiler.set_stance("force_eager"), perturber.model.in_float32():
-                measure_draws(perturber, [again], dict.fromkeys(METRICS, range(1)))
-            return True
-
-        attempt(measure)  # widening the weights may be what does not fit
+        # Compiled parts would be compiled once more for each layer's widened weights.
+        with torch.compiler.set_stance("force_eager"), perturber.model.in_float32():
+            measure_draws(perturber, [again], dict.fromkeys(METRICS, range(1)))
         distances = [measured[self._row_indices, :, 0] for measured in again._measured.values()]
         if np.isfinite(again.h0) and np.isfinite(distances).all():
             self._in_float32 = again

@@ -24,7 +24,7 @@ from pisoft.models.attention import AttentionInputs, AttentionProbe
 from pisoft.models.flow import attention_writes
 from pisoft.models.layers import LayerCall, modules_behind, visit_layers
 from pisoft.models.model import LanguageModel
-from pisoft.models.precision import at_least_float32, close, computing_in_float32, whole_in_float32
+from pisoft.models.precision import at_least_float32, close, computing_in_float32
 from pisoft.models.recognition import ModuleCall, RecognisedParts, recognised_parts
 from pisoft.models.trial import LENGTH, problem_of, trial_ids
 
@@ -57,7 +57,7 @@ class ComponentForward:
         self._writes = attention_writes(self._model)
         self._parts = recognised_parts(self._model)
         self._behind = modules_behind(self._model)
-        with whole_in_float32(self._model.network, self._model.blocks):
+        with self._model.in_float32():
             components, hidden = self.components(trial_ids(self._model), range(LENGTH), LENGTH)
         if not close(hidden, components.sum(dim=1), TOLERANCE):
             return "components do not sum to them"

@@ -7,7 +7,7 @@ embedding, V vocabulary size.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +16,7 @@ from transformers.cache_utils import Cache, DynamicCache, DynamicLayer
 
 from pisoft.errors import BenchmarkError
 from pisoft.models.attention import AttentionProbe, AttentionReplay
-from pisoft.models.precision import at_least_float32, float32_head
+from pisoft.models.precision import at_least_float32, float32_head, whole_in_float32
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -72,6 +72,10 @@ class Decoder:
         self.unread: Sequence[torch.nn.Module] = ()
         # Lengths in tokens beyond which all tokens are read otherwise.
         self.turning_points: tuple[int, ...] = ()
+
+    def in_float32(self) -> AbstractContextManager[None]:
+        """Let the network compute in float32 at least, with memory for its largest part besides."""
+        return whole_in_float32(self.network, self.blocks)
 
     def embed(self, input_ids: torch.Tensor) -> torch.Tensor:
         """Return input embeddings (B, T, d) of token ids (B, T).
@@ -189,11 +193,20 @@ def _blocks(decoder: torch.nn.Module, layers: int) -> Sequence[torch.nn.Module]:
 @contextmanager
 def answering(part: torch.nn.Module, answer: Callable[..., Any]) -> Iterator[None]:
     """Let a part of the network answer without computing anything; no hook hears of it."""
-    part.__dict__["_call_impl"] = answer  # torch's, of forward and its hooks
+    attributes = {"_call_impl": answer, "_compiled_call_impl": None}  # torch's, of all calls
+    before = {name: part.__dict__[name] for name in attributes if name in part.__dict__}
+    part.__dict__ |= attributes
     try:
         yield
     finally:
-        del part.__dict__["_call_impl"]
+        for name in attributes:
+            del part.__dict__[name]
+        part.__dict__ |= before
+
+
+def call_of(part: torch.nn.Module) -> Callable[..., Any]:
+    """Return what a part computes, its hooks included, also while something answers for it."""
+    return part._compiled_call_impl or partial(torch.nn.Module._call_impl, part)
 
 
 def _zeros(projection: Any, hidden: torch.Tensor) -> torch.Tensor:

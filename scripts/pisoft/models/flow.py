@@ -14,7 +14,7 @@ import torch
 from pisoft.errors import BenchmarkError
 from pisoft.models.layers import LayerCall, require_layers, visit_layers
 from pisoft.models.model import LanguageModel
-from pisoft.models.precision import at_least_float32, close, computing_in_float32, whole_in_float32
+from pisoft.models.precision import at_least_float32, close, computing_in_float32
 from pisoft.models.recognition import ModuleCall, NormForm, layer_name, norm_form
 from pisoft.models.trial import trial_ids
 
@@ -68,7 +68,7 @@ def attention_writes(model: LanguageModel) -> list[AttentionWrite]:
             )
         writes.append(write)
 
-    with whole_in_float32(model.network, model.blocks):
+    with model.in_float32():
         embeddings = model.embed(trial_ids(model))
         every = torch.arange(embeddings.shape[1], device=model.device)[None]
         visit_layers(model, embeddings, every, recognise)

@@ -20,7 +20,7 @@ from pisoft.errors import BenchmarkError
 from pisoft.models.attention import AttentionInputs, AttentionProbe
 from pisoft.models.decoder import answering
 from pisoft.models.model import LanguageModel
-from pisoft.models.precision import at_least_float32, close, whole_in_float32
+from pisoft.models.precision import at_least_float32, close
 from pisoft.models.trial import problem_of, trial_ids
 
 ZEROED = (0, 5, 11)  # tokens of the trial whose values are zeroed to compare
@@ -147,8 +147,8 @@ def checkpointed_layers(model: LanguageModel) -> Iterator[None]:
     """
     modules: Iterator[Any] = model.decoder.modules()
     layers = [module for module in modules if isinstance(module, GradientCheckpointingLayer)]
-    # The backward pass begins with the last layer, so nothing would be gained there; and hooks of
-    # `next_token_logits`, which are gone by then, change what it computes.
+    # The backward pass begins with the last layer, so nothing would be gained there; nor does it
+    # know by then which positions `next_token_logits` has chosen.
     forwards = [(layer, layer.forward) for layer in layers[:-1]]
     for layer, forward in forwards:
         layer.forward = partial(checkpoint, forward, use_reentrant=False, preserve_rng_state=False)
@@ -277,7 +277,7 @@ def _differs_from_zeroing(model: LanguageModel) -> str:
         ):
             wrong.append(call.inputs.layer)
 
-    with whole_in_float32(model.network, model.blocks):
+    with model.in_float32():
         embeddings = model.embed(trial_ids(model))
         last = torch.tensor([[embeddings.shape[1] - 1]], device=model.device)
         visited = visit_layers(model, embeddings, last, compare)
@@ -309,7 +309,7 @@ def modules_behind(model: LanguageModel) -> Sequence[torch.nn.Module]:
         stack.callback(model.blocks[-1].register_forward_hook(begin).remove)
         for part in model.decoder.children():
             stack.callback(part.register_forward_hook(note).remove)
-        stack.enter_context(whole_in_float32(model.network, model.blocks))
+        stack.enter_context(model.in_float32())
         final = model.hidden_states(model.embed(trial_ids(model)))
         behind, hidden = list(ran), outputs[0]
         for part in behind:

@@ -5,8 +5,7 @@ Shapes: B samples, T positions, S explained steps, d hidden width, V vocabulary 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import groupby
@@ -16,7 +15,8 @@ import torch
 
 from pisoft.errors import BenchmarkError
 from pisoft.models.decoder import Decoder
-from pisoft.models.precision import HALF, close, computing_in_float32, whole_in_float32
+from pisoft.models.last_layer import independent_parts, running_at
+from pisoft.models.precision import HALF
 from pisoft.models.trial import Capability, padding_differs, problem_of, try_model
 
 if TYPE_CHECKING:
@@ -170,9 +170,8 @@ class LanguageModel(Decoder):
         super().__init__(model, name)
         self.commit = commit
         self._load_tokenizer = load_tokenizer
-        self._splits_last_layer = False
         self._refusals = try_model(self)
-        self._splits_last_layer = self.caches_prefixes and self._can_split_last_layer()
+        self._independent_parts = independent_parts(self)
 
     @cached_property
     def tokenizer(self) -> Any:
@@ -190,28 +189,12 @@ class LanguageModel(Decoder):
     ) -> torch.Tensor:
         """Return logits (B, S, V) at chosen positions (B, S) for input embeddings (B, T, d).
 
-        The last decoder layer's feed-forward block and everything after it are computed at these
-        positions only, if the model is built like Llama and Mistral.
+        The last decoder layer's feed-forward block runs at these positions only, if the model
+        allows it.
         """
-        if not self._splits_last_layer:
-            return self.logits_at(self.hidden_states(embeddings, **options), positions)
-        last: Any = self.blocks[-1]
-        rows = torch.arange(len(positions), device=self.device)
-        kept: list[torch.Tensor] = []
-        hooks = {
-            last.post_attention_layernorm: lambda _, inputs: kept.append(
-                inputs[0][rows[:, None], positions]
-            ),
-            # The decoder goes on with one row, whose output it adds to all; it is not used.
-            last.mlp: lambda _, inputs: (inputs[0][:1, :1],),
-        }
-        with ExitStack() as stack:
-            for part, hook in hooks.items():
-                stack.callback(part.register_forward_pre_hook(hook).remove)
-            self.hidden_states(embeddings, **options)
-        (states,) = kept
-        states = states + last.mlp(last.post_attention_layernorm(states))
-        return self.logits(self.decoder.norm(states))
+        with running_at(positions, embeddings.shape[1], self._independent_parts):
+            hidden = self.hidden_states(embeddings, **options)
+        return self.logits_at(hidden, positions)
 
     @cached_property
     def generates_padded(self) -> bool:
@@ -223,13 +206,6 @@ class LanguageModel(Decoder):
         """Whether activations are rounded to half precision."""
         return self.network.get_input_embeddings().weight.dtype in HALF
 
-    @contextmanager
-    def in_float32(self) -> Iterator[None]:
-        """Let the model compute in float32 at least, with memory for its largest part besides."""
-        last = self.blocks[-1:]  # whose parts `next_token_logits` calls one by one
-        with whole_in_float32(self.network, self.blocks), computing_in_float32(*last):
-            yield
-
     def check_ids(self, ids: Sequence[int], where: str) -> None:
         """Raise a BenchmarkError if a token id is outside the vocabulary."""
         size = self.vocabulary_size
@@ -239,20 +215,6 @@ class LanguageModel(Decoder):
                 f"{where}: token id {outside[0]!r} is outside the vocabulary of model "
                 f"'{self.name}' (allowed: 0 to {self.vocabulary_size - 1})"
             )
-
-    @torch.no_grad()
-    def _can_split_last_layer(self) -> bool:
-        """Return whether :meth:`next_token_logits` may call the last layer's parts one by one."""
-        self._splits_last_layer = True
-        positions = torch.tensor([[0, 1]], device=self.device)
-        try:
-            with self.in_float32():
-                embeddings = self.embed(positions)
-                split = self.next_token_logits(embeddings, positions)
-                whole = self.logits_at(self.hidden_states(embeddings), positions)
-        except (AttributeError, IndexError, TypeError, ValueError):  # a decoder with other parts
-            return False
-        return close(whole, split, tolerance=1e-4)
 
     def require(self, capability: Capability, who: str) -> None:
         """Raise a BenchmarkError if the model lacks what a method or a protocol needs."""

@@ -16,7 +16,7 @@ import torch
 
 from pisoft.errors import BenchmarkError
 from pisoft.models.model import LanguageModel
-from pisoft.models.precision import at_least_float32, close, computing_in_float32, whole_in_float32
+from pisoft.models.precision import at_least_float32, close, computing_in_float32
 from pisoft.models.trial import trial_ids
 
 
@@ -168,7 +168,7 @@ def module_calls(model: LanguageModel) -> dict[torch.nn.Module, list[ModuleCall]
         for part in model.network.modules():
             hook = part.register_forward_hook(note, with_kwargs=True)
             stack.callback(hook.remove)
-        stack.enter_context(whole_in_float32(model.network, model.blocks))
+        stack.enter_context(model.in_float32())
         model.logits(model.hidden_states(model.embed(trial_ids(model))))
     return calls
 

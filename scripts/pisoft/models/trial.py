@@ -28,7 +28,7 @@ from pisoft.models.attention import (
 )
 from pisoft.models.batching import is_out_of_memory
 from pisoft.models.decoder import Decoder
-from pisoft.models.precision import close, whole_in_float32
+from pisoft.models.precision import close
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -87,7 +87,7 @@ def _tried(model: Decoder) -> tuple[str, dict[Capability, str]]:
     for trial in trials:
         with ExitStack() as stack:
             if trial.compared:
-                stack.enter_context(whole_in_float32(model.network, model.blocks))
+                stack.enter_context(model.in_float32())
                 stack.enter_context(_narrow_windows(model.network))
             if problem := trial.problem():
                 return problem, {}
@@ -125,7 +125,7 @@ def padding_differs(model: Decoder) -> str:
         ).logits
         return torch.stack(steps, dim=1)
 
-    with whole_in_float32(model.network, model.blocks):
+    with model.in_float32():
         alone = [generated(ids[:1, -length:], seen[:1, -length:]) for length in PADDED]
         padded = generated(ids, seen)[1:]
     return (

@@ -1,0 +1,123 @@
+"""The last decoder layer, whose feed-forward block runs only where logits are read.
+
+Shapes: B samples, T positions, S chosen positions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from typing import Any
+
+import torch
+
+from pisoft.models.decoder import Decoder, answering, call_of
+from pisoft.models.precision import close
+from pisoft.models.trial import problem_of, trial_ids
+
+CHOSEN = ((0, 7), (11, 4))  # positions of two inputs of the trial
+
+
+class _Rows:
+    """Chosen positions (B, S) of inputs of a length; a position may be chosen twice."""
+
+    def __init__(self, positions: torch.Tensor, length: int, elsewhere: float = 0.0) -> None:
+        self._index = (torch.arange(len(positions), device=positions.device)[:, None], positions)
+        self._shape = (len(positions), length)
+        self._elsewhere = elsewhere  # the output of a part at all other positions
+        # Gradients reach a position once: through its first row.
+        self._repeats = (positions[:, :, None] == positions[:, None]).tril(-1).any(dim=-1)  # (B, S)
+
+    def take(self, value: Any) -> Any:
+        """Return the rows (B, S, …) of a tensor (B, T, …); anything else as it is."""
+        return value[self._index] if self._is_by_position(value) else value
+
+    def run(self, call: Callable[..., Any], *given: Any, **named: Any) -> Any:
+        """Call a part on its rows; the output is (B, T, …) again.
+
+        Raises:
+            TypeError: no argument is a tensor (B, T, …).
+        """
+        if not any(map(self._is_by_position, (*given, *named.values()))):
+            raise TypeError("called without a tensor of positions")
+        output = call(*map(self.take, given), **{name: self.take(of) for name, of in named.items()})
+        if isinstance(output, tuple):  # experts, and what their router says
+            return (self._spread(output[0]), *output[1:])
+        return self._spread(output)
+
+    def _spread(self, rows: torch.Tensor) -> torch.Tensor:
+        repeats = self._repeats.view(*self._repeats.shape, *[1] * (rows.dim() - 2))
+        whole = rows.new_full((*self._shape, *rows.shape[2:]), self._elsewhere)
+        return whole.index_put(self._index, rows.where(~repeats, rows.detach()))
+
+    def _is_by_position(self, value: Any) -> bool:
+        return isinstance(value, torch.Tensor) and value.shape[:2] == self._shape
+
+
+@contextmanager
+def running_at(
+    positions: torch.Tensor, length: int, parts: Iterable[torch.nn.Module]
+) -> Iterator[None]:
+    """Run parts of a network at chosen positions (B, S) of T only; elsewhere they give zeros."""
+    rows = _Rows(positions, length)
+    with ExitStack() as stack:
+        for part in parts:
+            stack.enter_context(answering(part, partial(rows.run, call_of(part))))
+        yield
+
+
+@torch.no_grad()
+def independent_parts(model: Decoder) -> Sequence[torch.nn.Module]:
+    """Return the parts of the last layer that give the same at chosen positions if run there only.
+
+    As a rule, that is its feed-forward block. It is tried on a dozen tokens in float32.
+    """
+    ids = trial_ids(model)
+    ids = torch.cat([ids, ids.flip(-1)])
+    positions = torch.tensor(CHOSEN, device=model.device)
+    rows = _Rows(positions, ids.shape[1], elsewhere=torch.nan)  # which spoils whoever reads it
+    calls: list[tuple[torch.nn.Module, Callable[[], Any]]] = []
+
+    def logits(parts: Sequence[torch.nn.Module] = ()) -> torch.Tensor:
+        with running_at(positions, ids.shape[1], parts):
+            return model.logits_at(model.hidden_states(model.embed(ids)), positions)
+
+    def note(layer: torch.nn.Module, given: Sequence[Any], named: dict[str, Any]) -> None:
+        calls.append((layer, partial(layer, *given, **named)))
+
+    with model.in_float32():
+        with ExitStack() as stack:
+            for last in model.blocks[-1:]:
+                stack.callback(last.register_forward_pre_hook(note, with_kwargs=True).remove)
+            whole = logits()
+        parts = [
+            part
+            for layer, call in calls
+            for part in layer.children()
+            if any(parameter.dim() > 1 for parameter in part.parameters())
+            and not problem_of(partial(_depends, part, call, rows))
+        ]
+        return parts if parts and close(whole, logits(parts), tolerance=1e-4) else ()
+
+
+def _depends(part: torch.nn.Module, layer: Callable[[], Any], rows: _Rows) -> str:
+    """Return in words how a part of a layer depends on other positions than the chosen ones."""
+    compute = call_of(part)
+    alike = []
+
+    def compare(*given: Any, **named: Any) -> Any:
+        whole, alone = compute(*given, **named), rows.run(compute, *given, **named)
+        alike.append(_close_at(rows, whole, alone))
+        return alone
+
+    whole = layer()
+    with answering(part, compare):
+        alike.append(_close_at(rows, whole, layer()))
+    return "" if alike == [True, True] else "it reads other positions, or is read there"
+
+
+def _close_at(rows: _Rows, *outputs: Any) -> bool:
+    """Tell whether the outputs of a part are equal at chosen positions, but for rounding."""
+    first, second = (rows.take(one[0] if isinstance(one, tuple) else one) for one in outputs)
+    return close(first, second, tolerance=1e-5)
