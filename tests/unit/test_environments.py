@@ -76,6 +76,7 @@ def environments_of_jobs() -> dict[tuple[str, str], str]:
     return files
 
 
+@cache
 def module_file(name: str) -> Path | None:
     """Return the file of a project module, None for anything else."""
     base = SCRIPTS / Path(*name.split("."))
