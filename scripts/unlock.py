@@ -25,8 +25,8 @@ def main(arguments: argparse.Namespace) -> None:
     for process, job in runs_in(folder):
         if job in alive or not slurm_used:
             raise BenchmarkError(
-                f"{folder}: process {process} is a run at work here; let it end, or stop it with "
-                f"`kill {process}`"
+                f"{folder}: process {process} is a run that is working here; let it end, or stop "
+                f"it with `kill {process}`"
             )
     if jobs and arguments.jobs not in ("wait", "cancel"):
         raise BenchmarkError(

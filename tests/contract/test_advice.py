@@ -295,7 +295,7 @@ SHORTENING = "{% for m in messages %}{{ m['content'][:6] }}{% endfor %}"
                 {"reserved_tokens": 10}),
         advised("choose words that differ there", TEMPLATE, {"label_words": ("Yes", "Yes!")},
                 {"label_words": ("Yes", "No")}),
-        advised("which is no answer; choose another word", TEMPLATE,
+        advised("which cannot be an answer; choose another word", TEMPLATE,
                 {"label_words": ("<|eot_id|>", "No")}, {"label_words": ("Yes", "No")}),
         advised("place of a record's text is unknown; use another chat template", SHORTENING, {},
                 {"chat_template": "plain"}),

@@ -109,7 +109,7 @@ def unlock(project) -> None:
     """Free the folder, as `make unlock` does, once the jobs that a killed run left have ended."""
     command = [sys.executable, project.folder / "scripts/unlock.py"]
     freed = None
-    while freed is None or "is a run at work here" in freed.stderr:
+    while freed is None or "is a run that is working here" in freed.stderr:
         freed = subprocess.run(
             command, cwd=project.folder, env=project.environment(), capture_output=True, text=True
         )

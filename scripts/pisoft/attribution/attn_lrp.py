@@ -15,9 +15,9 @@ class AttnLrp(ModifiedBackwardMethod):
 
     A product gives half of its relevance to each factor: ½ at values, ¼ at queries and keys, and ½
     at both branches of a gated feed-forward block. Norms and activations pass relevance on as it
-    is. Relevance is not conserved, as the softmax keeps a part. The rules of DPA (arXiv 2603.19742)
-    are the same in closed form. Written from the equations; the authors' library, lxt, has a
-    licence without patent rights, and its README calls LRP patented.
+    is. Relevance is not conserved, because the softmax keeps a part. The rules of DPA (arXiv
+    2603.19742) are the same in closed form. Written from the equations; the authors' library, lxt,
+    has a licence without patent rights, and its README calls LRP patented.
     """
 
     label = "AttnLRP"

@@ -13,11 +13,11 @@ if TYPE_CHECKING:
 class CpLrp(ModifiedBackwardMethod):
     """Relevance of the target's logit, with attention maps, gates and norms as constants.
 
-    What is left is linear in the embeddings, so that in a model without biases and caps the scores
-    of all tokens sum to the logit. The activation of a feed-forward block without a gate passes
-    relevance on as it is, where the paper, which has no such rule, would lose some. Written from
-    the equations; lxt, which has the method as well, has a licence without patent rights, and its
-    README calls LRP patented.
+    The remaining computation is linear in the embeddings, so in a model without biases and caps,
+    the scores of all tokens sum to the logit. In a feed-forward block without a gate, the
+    activation passes relevance on unchanged; the paper has no rule for it and would lose some
+    relevance. Written from the equations; lxt also has the method, but its licence grants no patent
+    rights, and its README calls LRP patented.
     """
 
     label = "CP-LRP"

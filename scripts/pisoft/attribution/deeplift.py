@@ -34,8 +34,8 @@ class DeepLift(AttributionMethod):
     Captum's rescale rule replaces the derivative of modules such as `torch.nn.ReLU`. It knows
     neither SiLU nor RMSNorm nor the functional softmax of Llama, Mistral and most others, so
     nothing is rescaled there and what Inseq and the paper call DeepLIFT *is* gradient × difference
-    from the baseline. Models with modules that Captum does rescale, as OPT has, are refused: Inseq
-    computes DeepLIFT on them (`method: inseq`, `options: {method: deeplift}`).
+    from the baseline. Models with modules that Captum does rescale, such as OPT's, are refused:
+    Inseq computes DeepLIFT on them (`method: inseq`, `options: {method: deeplift}`).
     """
 
     label = "DeepLIFT"

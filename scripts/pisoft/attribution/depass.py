@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 class DePass(AttributionMethod):
     """w · x_i, x_i the component of token i in the final hidden state, w the target's unembedding.
 
-    Components are those of :class:`~pisoft.models.components.ComponentForward`. All tokens read
-    have one, generated ones included, and biases one besides: over all of them, scores sum to the
-    logit. Written from the paper's equations; its code was not read.
+    Components are those of :class:`~pisoft.models.components.ComponentForward`. Every token read
+    has a component, also generated ones, and all biases share one more; the scores of all
+    components sum to the logit. Written from the paper's equations; its code was not read.
     """
 
     label = "DePass"

@@ -165,7 +165,7 @@ def _attribute_alone(
         warn_too_long(name, _tokens_read(sample))
         failed = {"sample_id": sample.sample_id, "status": TOO_LONG_FOR_MEMORY}
         return {sample.sample_id: [_failed_row(failed, step) for step in sample.steps]}
-    logger.info("%s fits: sequences one by one, layers computed again in backward passes", name)
+    logger.info("%s fits: one sequence at a time, layers recomputed in backward passes", name)
     return rows
 
 

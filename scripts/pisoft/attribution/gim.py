@@ -18,8 +18,9 @@ class Gim(ModifiedBackwardMethod):
 
     The derivative of the softmax is that of attention at temperature 2, without the factor ½; norms
     divide by constants; gradients are ½ at values and both branches of a gated feed-forward block,
-    ¼ at queries and keys. The baseline is the embedding of the first token of a space; where the
-    tokenizer has none for a space alone, that of its unknown, else padding, else end token.
+    ¼ at queries and keys. The baseline is the embedding of the first token of a space; if the
+    tokenizer has none for a space alone, that of its unknown token or, without one, of its padding
+    or end token.
     """
 
     label = "GIM"

@@ -61,7 +61,7 @@ class GradEllmOptions(MethodOptions):
             "dot",
             "prompt",
         ):
-            raise ValueError("similarity and normalise_over are for token_weights: loosened")
+            raise ValueError("similarity and normalise_over apply only to token_weights: loosened")
         return self
 
 

@@ -35,7 +35,7 @@ class GradEllmInseq(AttributionMethod):
     λ is the cosine of the query and the keys of all heads joined, before they are rotated by their
     positions, min-max normalised over all tokens read; 0 if all are equal. Where queries have more
     heads, the joined keys and values are repeated as a whole, which pairs other heads than
-    attention does. Windows are not looked at.
+    attention does. Sliding windows are ignored.
     """
 
     label = "Grad-ELLM (Inseq repository)"

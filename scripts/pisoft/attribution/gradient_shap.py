@@ -26,7 +26,7 @@ class GradientShap(AttributionMethod):
     """‖(x_i − b_i) ⊙ mean_u ∂p_t/∂x_i (b + u(x − b))‖₂, u uniform in [0, 1).
 
     The points are keyed by seed and sample and shared by a sample's steps. Captum can also add
-    noise to the input; its default, none, is taken.
+    noise to the input; by default it adds none, and neither does this method.
     """
 
     label = "Gradient SHAP"

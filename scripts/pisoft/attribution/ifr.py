@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 class InformationFlowRoutes(FlowMethod):
     """Row of the predicting position of Π_layers M, M_tj the share of token j at position t.
 
-    The shares are those of :func:`~pisoft.models.flow.attention_shares`; the residual's is on the
-    diagonal, so that rows of M sum to one. A feed-forward block moves nothing between positions:
+    The shares are those of :func:`~pisoft.models.flow.attention_shares`; the residual's share is on
+    the diagonal, so the rows of M sum to one. A feed-forward block moves nothing between positions:
     its edges change no score. The paper extracts the graph of large shares; the product over all
     routes is derived from it. The authors' code is CC BY-NC and was not read.
     """

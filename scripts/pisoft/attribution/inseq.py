@@ -94,7 +94,7 @@ class InseqOptions(GradientOptions):
             raise ValueError(f"method: '{name}' is refused: {REFUSED[name]}")
         if name not in ARGUMENTS:
             raise ValueError(
-                f"method: '{name}' is no method of Inseq" + did_you_mean(name, ARGUMENTS)
+                f"method: '{name}' is not a method of Inseq" + did_you_mean(name, ARGUMENTS)
             )
         for option, table in (("arguments", ARGUMENTS), ("load_arguments", LOAD_ARGUMENTS)):
             allowed = table.get(name, ())
@@ -142,7 +142,7 @@ class InseqMethod(AttributionMethod):
         layer = self.options.layer
         if layer is not None and not -model.layers <= layer < model.layers:
             raise BenchmarkError(
-                f"method 'inseq': option layer: {layer} is no layer of model '{model.name}' "
+                f"method 'inseq': option layer: {layer} is not a layer of model '{model.name}' "
                 f"(allowed: {-model.layers} to {model.layers - 1})"
             )
 

@@ -20,12 +20,14 @@ class IntegratedGradientsOptions(BaselineOptions):
 
     steps: int = Field(16, gt=0, description="Points on the path (Gauss-Legendre quadrature).")
     internal_batch_size: int | None = Field(
-        None, gt=0, description="Most points per forward; null: as many as the token budget allows."
+        None,
+        gt=0,
+        description="Most points per forward pass; null: as many as the token budget allows.",
     )
     path_dtype: Literal["model", "float32"] = Field(
         "model",
-        description="What the path is computed in. `model`: the model's type; `float32`: float32 "
-        "at least, which needs memory for 16-bit weights in float32 besides.",
+        description="Type in which the path is computed. `model`: the model's type; `float32`: at "
+        "least float32, which needs additional memory for 16-bit weights in float32.",
     )
 
 

@@ -13,9 +13,10 @@ class KernelShap(SamplingMethod):
     """Weights of the linear model that has the Shapley values if it is fitted to all masks.
 
     The whole and the empty prompt are fitted exactly. All coalitions of size s together have the
-    weight (m − 1)/(s (m − s)). Coalitions of one unit, and of all but one, are read first, which is
-    all by default; of the other sizes as many random ones, each with its complement, as `forwards`
-    allows. Where it allows all 2^m masks, scores are the exact Shapley values.
+    weight (m − 1)/(s (m − s)). Coalitions of one unit, and of all but one, are read first; by
+    default, no others are. Of other sizes, as many random coalitions are read, each with its
+    complement, as `forwards` allows. If it allows all 2^m masks, scores are the exact Shapley
+    values.
     """
 
     seeded = False  # by default nothing is left to chance

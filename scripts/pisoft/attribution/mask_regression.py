@@ -10,7 +10,7 @@ from pisoft.config.base import AttributedFunction
 
 
 class MaskRegressionOptions(SamplingOptions):
-    """Options of mask regression; the defaults are ContextCite's, but `unit` and `forwards`."""
+    """Options of mask regression; the defaults are ContextCite's, except `unit` and `forwards`."""
 
     attributed_function: AttributedFunction = Field(
         "log_odds",
@@ -29,9 +29,9 @@ class MaskRegression(SamplingMethod):
     """Weights of a Lasso of the target's log-odds on which units are present.
 
     Each mask keeps each unit with probability ½. The Lasso sees masks that are standardised, and
-    its weights are given per unit, so that they predict the change when a unit is left out. Where
-    `forwards` allows all 2^m masks, these are read instead of random ones, and the weights without
-    a penalty are the Banzhaf values.
+    its weights are given per unit, so that they predict the change when a unit is left out. If
+    `forwards` allows all 2^m masks, these are read instead of random ones; without a penalty, the
+    weights are then the Banzhaf values.
     """
 
     label = "Mask regression"

@@ -31,7 +31,7 @@ class MaskingOptions(PerturbationOptions):
 
     unit: Literal["token", "word", "sentence"] = Field(
         "token",
-        description="What is masked as one. Every token of a unit has the unit's score, undivided.",
+        description="What is masked together. Every token gets the unit's score, undivided.",
     )
 
 
@@ -41,8 +41,8 @@ class SamplingOptions(MaskingOptions):
     forwards: int | None = Field(
         None,
         gt=1,
-        description="Masked prompts per sample; null: twice its units and two, which is twice "
-        "what occlusion reads.",
+        description="Masked prompts per sample; null: two more than twice its units, which is "
+        "twice what occlusion reads.",
     )
 
 
@@ -176,7 +176,7 @@ class MaskingMethod(ScopedMethod):
 class SamplingMethod(MaskingMethod):
     """A method that chooses among all masks of a prompt, at random or not.
 
-    Random numbers have a key of their own, so masks never are draws that evaluate.
+    Random numbers have a separate key, so no mask is a draw of the evaluation.
     """
 
     seeded = True

@@ -10,8 +10,8 @@ from pisoft.attribution.masking import SamplingMethod
 class PermutationShap(SamplingMethod):
     """Mean change of the target as units join in a random order.
 
-    A permutation takes m + 1 masked prompts, from the empty one to the whole, of which all but
-    these two are its own; `forwards` holds as many permutations as fit. Every second one is the
+    A permutation takes m + 1 masked prompts, from the empty to the whole prompt; all permutations
+    share these two. As many permutations are read as fit into `forwards`. Every second one is the
     reverse of the one before. The signed scores of units sum to the difference between the whole
     and the empty prompt, whatever the number of permutations.
     """

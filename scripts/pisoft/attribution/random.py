@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 class Random(AttributionMethod):
     """Uniform scores in [0, 1), keyed by seed, sample and step (paper §Setup, Random).
 
-    Where a sample has one heatmap, the mean over its steps, they are keyed by seed and sample: the
-    mean of n draws would be spread √n times less than a draw.
+    If a sample has one heatmap, the mean over its steps, scores are keyed by seed and sample,
+    because the mean of n draws would be spread √n times less than a single draw.
     """
 
     label = "Random"

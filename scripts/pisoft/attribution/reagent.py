@@ -28,7 +28,7 @@ LARGEST_DELTA = 1 - 1e-6  # beyond it the logit of an update would be infinite
 
 
 class ReagentOptions(MethodOptions):
-    """Options of ReAGent; the defaults are the paper's (app:implementation), but `candidates`."""
+    """Options of ReAGent; defaults are the paper's (app:implementation), except `candidates`."""
 
     keep_top_n: int = Field(
         3, gt=0, description="Highest-scoring tokens kept when the stopping rule is checked."
@@ -230,7 +230,7 @@ class Reagent(ScopedMethod):
 
 @dataclass
 class _Probe:
-    """One probe: importance in logits, and the random numbers that are its own."""
+    """One probe: importance in logits, and separate random numbers."""
 
     single: ExplainedSample  # of the one explained step
     # Proposed replacements of every prompt token, (T, C), and the sums of their probabilities; a

@@ -47,11 +47,12 @@ class ValueZeroing(AttributionMethod):
     By default, distances of a layer become shares of their sum, as in Inseq, which the paper uses.
 
     Zeroing the value of token i in one layer changes its attention output at the predicting
-    position by −Σ_h p_hi·v_hi, and nothing else there depends on that value. So all tokens
-    together cost one pass through what comes behind attention: two forward-equivalents, where the
-    definition takes one forward per token. It is in float32 at least: in a long prompt, one token
-    changes the output by little more than a 16-bit type can tell. Inseq takes 1 − cos in float32,
-    which is off by some 1e-7, so that a distance beside the threshold may count here and not there.
+    position by −Σ_h p_hi·v_hi, and nothing else there depends on that value. So all tokens together
+    cost one pass through the modules behind attention: as much as two forward passes, where the
+    definition takes one per token. This pass is in float32 at least, because in a long prompt, one
+    token changes the output by little more than a 16-bit type can resolve. Inseq computes 1 − cos
+    in float32, with an error of some 1e-7, so a distance near the threshold may count here but not
+    in Inseq.
     """
 
     label = "Value Zeroing"

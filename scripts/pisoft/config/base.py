@@ -128,8 +128,8 @@ def is_repository(name: str) -> bool:
 def _repository(name: str) -> str:
     if not is_repository(name):
         raise ValueError(
-            "must be `owner/name`, in ASCII letters, digits and '._-', with none of '-' and '.' at "
-            "an end or twice in a row"
+            "must be `owner/name`, in ASCII letters, digits and '._-', without '-' or '.' at "
+            "either end or twice in a row"
         )
     return name
 

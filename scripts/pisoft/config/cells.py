@@ -37,7 +37,7 @@ class Cell(NamedTuple):
         """
         match = _expression(pattern).search(path.with_suffix("").as_posix())
         if match is None:
-            raise ValueError(f"{path}: is no path {pattern}")
+            raise ValueError(f"{path}: is not a path {pattern}")
         return cls(**unmarked(match.groupdict()))
 
     @property

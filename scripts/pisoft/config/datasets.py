@@ -224,7 +224,8 @@ class DatasetEntry(Strict):
     """Samples per job, rounded down to whole blocks (at least one). An interrupted job loses at
     most one shard; adding samples keeps complete shards. null: one job for all."""
     evaluation_shard_size: int | None = Field(None, gt=0)
-    """Samples per job of the π-Soft evaluation, the longest stage, likewise; null: `shard_size`."""
+    """Samples per job of the π-Soft evaluation, the longest stage, rounded in the same way;
+    null: `shard_size`."""
     truncate: Name | None = None
     """Field to shorten when a prompt is too long; null: the longest."""
     expected: ExpectedRecords | None = None

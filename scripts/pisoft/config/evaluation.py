@@ -46,8 +46,8 @@ class DrawBudget(Strict):
     """Draws are added to a cell until its means are precise enough."""
 
     target_half_width: float = Field(gt=0)
-    """Drawing stops when the 95 % Monte Carlo intervals of the cell's mean AUCs, of π-Soft-NS and
-    π-Soft-NC, have this half-width."""
+    """Drawing stops when the 95 % Monte Carlo intervals of the cell's mean AUCs, for π-Soft-NS
+    and π-Soft-NC, have this half-width."""
     max: int = Field(15, gt=1, le=MOST_DRAWS)
     """Most draws per retaining probability."""
 
@@ -74,9 +74,9 @@ class ScoreSettings(Strict):
     """Evaluate every n-th generated token (paper: 5), a multiple of `generation.step_interval`;
     null: every explained one."""
     step_scores: ScoresOf = "own"
-    """Raw scores that a step is evaluated by: its `own`, or the mean of those of all explained
-    steps of the sample (`aggregated`: one heatmap per sample, as in the paper's appendix). It makes
-    no difference to answers of one step."""
+    """Raw scores by which a step is evaluated: its `own`, or the mean over all explained steps
+    of the sample (`aggregated`: one heatmap per sample, as in the paper's appendix). For answers
+    of one step, both are the same."""
 
 
 class DrawSettings(ScoreSettings):
@@ -90,8 +90,9 @@ class DrawSettings(ScoreSettings):
     )
     """Target retaining probabilities, increasing, each in (0, 1)."""
     pi_per_step: int | None = Field(None, gt=0)
-    """Measure each step at so many retaining probabilities of `pi_grid`, spread evenly over the
-    grid and over the steps of a dataset; null: at all of them. Means over samples stay unbiased."""
+    """Measure each step at this many retaining probabilities of `pi_grid`, spread evenly over
+    the grid and over the steps of a dataset; null: at all of them. Means over samples stay
+    unbiased."""
     sampler: Sampler = "iid"
     """Masks are independent (`iid`), stratified over draws and retaining probabilities for a
     smaller variance (`latin`), or keep exactly round(π·m) of m tokens (`count`, a different
@@ -123,7 +124,7 @@ class DrawSettings(ScoreSettings):
             )
         if self.pi_per_step is not None and isinstance(self.draws, DrawBudget):
             raise ValueError(
-                "pi_per_step is not allowed where draws is a budget, whose error needs every "
+                "pi_per_step is not allowed where draws is a budget: its error needs every "
                 "retaining probability of a step; give a number of draws"
             )
         for key, value, does in (("sampler", "count", "counts"), ("operator", "hide", "hides")):
@@ -144,8 +145,8 @@ class EvaluationSettings(DrawSettings):
     """The faithfulness metrics."""
 
     preset: Preset = "paper"
-    """Defaults of `sampler`, `draws` and `pi_per_step`, which estimate the same numbers: iid and 15
-    (`paper`), latin and 1 (`efficient`), or the latter at 2 of the retaining probabilities
+    """Defaults of `sampler`, `draws` and `pi_per_step`, which estimate the same numbers: iid and
+    15 (`paper`), latin and 1 (`efficient`), or latin and 1 at 2 of the retaining probabilities
     (`sparse`: more records for the same time)."""
     clamp: Clamp = "draw"
     """Soft-NS is clamped at 0 in every draw (`draw`; paper, Eq. 4), in the mean of a step's draws
@@ -176,7 +177,8 @@ class RankingSettings(Strict):
     becomes zero (`zero`)."""
     flip_of: FlipOf = "label_word"
     """The answer whose flip is counted: the preferred label word (`label_word`), or the most
-    probable next token, which may be no label word (`first_token`). The paper leaves this open."""
+    probable next token, which need not be a label word (`first_token`). The paper leaves this
+    open."""
     counterfactuals: Replacements | None = None
     """Also replace the highest-scoring tokens until the answer flips, by tokens that the masked
     model proposes (`masked_model`) or that are drawn from the dataset's prompts (`records`); null:
@@ -199,23 +201,23 @@ class StatisticsSettings(Strict):
 
 
 class StopSettings(Strict):
-    """Which comparisons of methods are to be decided, by tests that allow stopping at any record.
+    """Comparisons of methods to decide, by tests that allow stopping at any record.
 
     A comparison is decided once the confidence sequence of its mean difference excludes 0 or lies
     within the margin.
     """
 
     against: Literal["control", "leader", "all_pairs"] = "control"
-    """With what methods are compared: random scores (`control`), the best method (`leader`), or
+    """What methods are compared with: random scores (`control`), the best method (`leader`), or
     each other (`all_pairs`)."""
     margin: float | None = Field(None, gt=0)
     """Means that differ by less, in units of the metric, are equal; null:
     `statistics.equivalence_margin`."""
     clip_ns: float = Field(1, gt=0, le=1)
-    """Where differences of π-Soft-NS are cut off; 1: nowhere. With a smaller clip, fewer records
-    decide; choose it before looking."""
+    """Bound at which differences of π-Soft-NS are clipped; 1: no clipping. A smaller clip needs
+    fewer records; choose it before you look at results."""
     clip_nc: float = Field(2, gt=0)
-    """The same of π-Soft-NC, which has no bound."""
+    """The same for π-Soft-NC, whose differences are unbounded."""
     pool: dict[Name, PositiveInt] = Field(default_factory=dict)
-    """By dataset, the number of records that the run's are drawn from; a dataset without one has
-    infinitely many."""
+    """For each dataset, the number of records from which the run's records are drawn; without
+    one, the dataset counts as infinite."""

@@ -49,8 +49,8 @@ def load_run(
     for file in files:
         if "__use_yte__" in read_yaml(file):
             raise BenchmarkError(
-                f"{file}: __use_yte__ is not allowed: Snakemake executes Python for it, and has by "
-                "now; run files are plain YAML"
+                f"{file}: __use_yte__ is not allowed: Snakemake executes Python for it, and has "
+                "already done so; run files are plain YAML"
             )
     origin = ", ".join(map(str, files))
     return load_config(raw, config_folder / "catalogue", origin, load_method)

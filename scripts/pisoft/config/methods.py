@@ -44,7 +44,7 @@ class MethodEntry(Strict):
     options: dict[str, Any] = Field(default_factory=dict)
     """Options of the method; see below."""
     target: Target | None = None
-    """What it explains, for methods that have a target; null: the run's `target`."""
+    """What the method explains, if it has a target; null: the run's `target`."""
 
     @model_validator(mode="after")
     def _computed_or_not(self) -> MethodEntry:

@@ -20,8 +20,8 @@ MARK = "<!-- written by `make schema` from here on -->\n"
 
 PASSES = """\
 Passes: forward and backward passes through the model for one sample whose prompt has 100 tokens,
-all in scope, with default options. ReAGent's are at most so many. Many of them are shorter: tokens
-before the first one that differs are read once.
+all in scope, with default options. ReAGent's number is an upper bound. Many passes are shorter:
+tokens before the first difference are read once.
 """
 
 Schema = Mapping[str, Any]  # a part of a JSON schema

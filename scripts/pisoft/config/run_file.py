@@ -29,8 +29,8 @@ class GenerationSettings(Strict):
 
     max_new_tokens: int = Field(50, gt=0, description="Longest open generation, tokens.")
     step_interval: int = Field(5, gt=0)
-    """Every how many generated tokens one is explained (paper: 1); `evaluation.step_interval` says
-    which of these are evaluated."""
+    """Explain every n-th generated token (paper: 1); `evaluation.step_interval` says which of
+    these are evaluated."""
 
 
 class ExplorerSettings(Strict):
@@ -104,12 +104,12 @@ class RunFile(Strict):
     generation: GenerationSettings = Field(default_factory=GenerationSettings)
     """Generation."""
     target: Target = "label"
-    """What scores explain. On datasets of label words: the label word that the model prefers over
-    the others (`label`); the token that it would generate, which need not begin one (`generated`);
-    or how far the preferred word's logit is ahead of the strongest other word's (`contrastive`). Of
-    open text: the generated token, or with `contrastive` its logit less that of the second most
-    probable token, or with `span` the log-probability of all explained tokens together. A method's
-    entry may say otherwise."""
+    """What scores explain. On datasets of label words: the label word that the model prefers
+    over the others (`label`); the token that it would generate, which need not begin a label
+    word (`generated`); or how far the preferred word's logit is ahead of the strongest other
+    word's (`contrastive`). On open text: the generated token; with `contrastive`, its logit
+    minus that of the second most probable token; with `span`, the joint log-probability of all
+    explained tokens. A method's entry may override it."""
     evaluation: EvaluationSettings = Field(default_factory=EvaluationSettings)
     """Evaluation."""
     ranking: RankingSettings | None = Field(default_factory=RankingSettings)

@@ -56,7 +56,7 @@ class LayerStudy(StudySection):
     development_share: float = Field(0.25, gt=0, lt=1)
     """Fraction of samples that select the depth; the others are reported."""
     fixed_depth: PositiveInt | None = None
-    """Depth that the selected one is compared with; null: all layers."""
+    """Depth with which the selected depth is compared; null: all layers."""
 
 
 # Metric validation ----------------------------------------------------------------------------
@@ -160,8 +160,8 @@ class Operators(StudySection):
     """Evaluation of the same scores with the same masks by other ablation operators."""
 
     others: Annotated[tuple[Ablation, ...], Unique] = ("mean", "unknown", "hide")
-    """Values of `evaluation.operator` to compare with that of the run. `hide` is skipped under
-    fixed routing."""
+    """Values of `evaluation.operator` to compare with the run's. `hide` is skipped under fixed
+    routing."""
     draws: int = Field(3, gt=0, le=100)
     """Random masks per retaining probability and explained step for the off-distribution check."""
     methods: Selection = Field("all", description="Methods of the run, or `all` of them.")

@@ -27,25 +27,26 @@ _COLUMNS = ("rule", "jobs", "tokens", "FLOP", "time", "start-up", "longest", "GP
 _METHOD_COLUMNS = ("method", "attribution", "evaluation", "GPU-hours")
 _FIT_COLUMNS = ("tokens of a batch", "without gradients", "with gradients")
 _ASSUMPTIONS = f"""\
-Jobs: up to the evaluation. Summaries, tables, figures and pages, seconds each, come on top.
-Tokens: that the explained model reads, once for each forward pass; a backward pass counts as a \
-forward. The template before the first perturbable token is read once. At most: ReAGent takes all \
-its probe steps, answers not generated yet have full length, trainings take all their steps.
-FLOP: 2 × weights × tokens, and those of ReAGent's masked model. Attention over long texts is left \
-out.
-Time: FLOP / THROUGHPUT, {FLOAT32_TIME} times that on a GPU where a model in half precision \
-computes in float32; and {START_UP:g} s per job, or {START_UP_WITH_MODEL:g} s and the weights at \
-{READING_SPEED / 1e9:g} GB/s where a model is loaded; of all jobs one after another. Start-up: the \
-share of these seconds, which larger shards lower. By method: at most. GPU-hours: of the jobs that \
-hold a GPU, all of their time.
-Lengths: measured in the run's prompts and answers where these are; else the catalogue's mean of \
-the records' tokens, cut at prompts.max_tokens, in a template of usual length. Content: tokens \
-that a perturbation may touch; before: those in front of them; steps: evaluated of explained.
+Jobs: up to the evaluation. Summaries, tables, figures and pages take seconds each on top.
+Tokens: as the explained model reads them, once for each forward pass; a backward pass counts as a \
+forward pass. The template before the first perturbable token is read once. Upper bounds: ReAGent \
+takes all its probe steps, answers not yet generated have full length, trainings take all steps.
+FLOP: 2 × weights × tokens, plus the FLOP of ReAGent's masked model. Attention over long texts is \
+not counted.
+Time: FLOP / THROUGHPUT ({FLOAT32_TIME} times as long where a half-precision model on a GPU \
+computes in float32), plus {START_UP:g} s per job or, if a model is loaded, \
+{START_UP_WITH_MODEL:g} s and the weights at {READING_SPEED / 1e9:g} GB/s; summed over all jobs. \
+Start-up: the share of these seconds, which larger shards lower. By method: an upper bound. \
+GPU-hours: the whole time of the jobs that hold a GPU.
+Lengths: measured in the run's prompts and answers if they exist; otherwise, the catalogue's mean \
+number of tokens per record, cut at prompts.max_tokens, in a template of usual length. Content: \
+tokens that a perturbation may touch; before: tokens in front of these; steps: evaluated of \
+explained.
 Numbers: k thousand, M million, G billion, T 10¹², P 10¹⁵, E 10¹⁸, Z 10²¹.""".splitlines()
 _FITS = f"""\
-Tokens of a batch: about as many as fit on a GPU of {CARD / 1e9:g} GB beside the weights. Batches \
-have token_budget tokens ({TOKEN_BUDGETS["cuda"]} by default) and block_size samples at most, and \
-out of memory they are halved. With gradients:"""
+Tokens of a batch: about how many fit on a GPU of {CARD / 1e9:g} GB beside the weights. Batches \
+have at most token_budget tokens ({TOKEN_BUDGETS["cuda"]} by default) and block_size samples, and \
+are halved when memory runs out. With gradients:"""
 _STEPS: tuple[Callable[[SampleLengths], float], ...] = (
     lambda sample: len(sample.evaluated),
     lambda sample: len(sample.steps),
@@ -94,7 +95,7 @@ def plan_text(plan: Plan, rate: float | None) -> str:
         longest = max(plan.jobs, key=lambda job: plan.seconds(job, rate))
         time = duration(plan.seconds(longest, rate))
         name = f"  ({longest.rule} {longest.cell})"
-        lines += [f"Longest job, and so what a kill can cost: {time}", name]
+        lines += [f"Longest job, the most that a kill can cost: {time}", name]
         lines += _over_runtime(plan, rate)
         lines += ["", *_table([_METHOD_COLUMNS, *_method_rows(plan, rate)], rules_below={0})]
     if plan.token_bytes:

@@ -137,5 +137,5 @@ def _parameters_of_folder(folder: Path) -> int:
                 shapes = [tensors.get_slice(name).get_shape() for name in tensors.offset_keys()]
             total += sum(map(math.prod, shapes))
         except (OSError, SafetensorError) as error:
-            raise BenchmarkError(f"{file}: is no safetensors file: {error}") from error
+            raise BenchmarkError(f"{file}: is not a safetensors file: {error}") from error
     return total

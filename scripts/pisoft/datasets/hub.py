@@ -81,7 +81,7 @@ def read_commit(path: Path, repository: str, revision: str) -> str:
         if origin == (repository, revision) and COMMIT.fullmatch(commit):
             return str(commit)
     except (OSError, ValueError, LookupError, TypeError) as error:
-        raise BenchmarkError(f"{path}: is no record of a commit: {error}") from error
+        raise BenchmarkError(f"{path}: is not a record of a commit: {error}") from error
     raise BenchmarkError(
         f"{path}: states no commit of '{repository}' at revision '{revision}'; delete the file and "
         "run the workflow again"

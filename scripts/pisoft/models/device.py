@@ -110,7 +110,7 @@ def _claim_gpu() -> int:
             if _claim(name):
                 return place % gpus
         if not waited:
-            logger.warning("waiting for a GPU: other processes have all %d that are seen", gpus)
+            logger.warning("waiting for a GPU: other processes hold all %d visible ones", gpus)
             waited = True
         time.sleep(1)
 

@@ -73,7 +73,7 @@ def where(model: str, protocol: str) -> str:
 def _scope(settings: PublishedJob, models: Mapping[str, str]) -> Iterator[str]:
     """Say which models and datasets are compared, which are others, and how settings differ."""
     names = ", ".join(models.values())
-    yield f"Compared are this run's numbers of {names} on the paper's datasets."
+    yield f"This page compares this run's numbers of {names} on the paper's datasets."
     for kind, labels, reasons, published in (
         ("models", settings.models, settings.other_models, paper.MODELS),
         ("datasets", settings.datasets, settings.other_datasets, paper.DATASETS),
@@ -96,9 +96,9 @@ def _settings(settings: PublishedJob) -> Iterator[str]:
         for one in differences(settings)
     )
     yield (
-        f"Settings unlike the paper's: {unlike}. Numbers that depend on one of them are not "
-        f"compared ('{outcomes.OTHER_SETTINGS}'); the number of draws and how evenly they are "
-        "spread only affect precision."
+        f"Settings that differ from the paper's: {unlike}. Numbers that depend on one of these are "
+        f"not compared ('{outcomes.OTHER_SETTINGS}'); the number of draws and how evenly they are "
+        "spread affect only precision."
         if unlike
         else "Settings that the paper states are the same here."
     )
@@ -109,7 +109,7 @@ def _settings(settings: PublishedJob) -> Iterator[str]:
             usual.append(f"{one.key}: {here}")
         elif one.verdict == LEFT_OPEN:
             unusual.append(f"{one.key}: {here} (not {there})")
-    for listed, how in ((unusual, "not as in"), (usual, "as in")):
+    for listed, how in ((unusual, "different from"), (usual, "as in")):
         if listed:
             yield f"Left open by the paper, and {how} config/paper.yaml: {'; '.join(listed)}."
 
@@ -123,8 +123,8 @@ def _counts(cells: pd.DataFrame) -> tuple[str, ...]:
     inside, outside, no_interval, times = counts
     return (
         f"{inside} of {inside + outside} published numbers lie inside this run's 95 % interval. "
-        f"{no_interval} more have no interval here, {len(cells) - counts.sum()} have no number "
-        f"here, and {times} are times, which depend on the machine and are not judged.",
+        f"{no_interval} more have no interval here, and {len(cells) - counts.sum()} have no "
+        f"number here. {times} are times, which depend on the machine and are not judged.",
         text("published_interval"),
     )
 
@@ -139,8 +139,8 @@ def _robustness(robustness: pd.DataFrame) -> tuple[str, ...]:
     least = taus.loc[taus["value"].idxmin()]
     return (
         text("published_ranks"),
-        f"In {changes.sum()} of {len(changes)} orders, one for each model, protocol and metric, "
-        "another method would be best or share the first rank without one of the datasets. "
+        f"In {changes.sum()} of {len(changes)} orders (one for each model, protocol and metric), "
+        "leaving out one dataset makes another method best or lets it share the first rank. "
         f"The order changes most in {paper.METRICS[least['metric']].label} of "
         f"{where(least['model'], least['protocol'])}, without {paper.DATASETS[least['other']]}: "
         f"τ = {grid.number_text(least['value'], 2)}.",

@@ -237,7 +237,7 @@ def rounding(rows: pd.DataFrame) -> str:
     parts = select(rows, metric=AUC_METRICS).set_index([*keys, "part"])["value"].unstack()
     shares = (parts["numerical"] / parts["total"].where(parts["total"] > 0)).dropna()
     if shares.empty:
-        return "Unknown, as no method's AUC varies between samples."
+        return "Unknown, because no method's AUC varies between samples."
     tenths = np.ceil(round(1000 * shares.max(), 6))  # of a percent, rounded up as a bound
     bound = f"at most {tenths / 10:.1f}" if tenths > 1 else "less than 0.1"
     return f"Rounding explains {bound} % of the variance of any method's AUC."

@@ -232,7 +232,7 @@ class _Builder:
                 if spelling in word:
                     raise BenchmarkError(
                         f"{self.where}: label word '{word}' holds the control token {spelling!r}, "
-                        "which is no answer; choose another word"
+                        "which cannot be an answer; choose another word"
                     )
             token = self._first_token(word)
             if token in candidates:
@@ -271,8 +271,8 @@ class _Builder:
             if answered[: len(prompt)] == prompt and len(answered) > len(prompt):
                 return answered[len(prompt)]
         raise BenchmarkError(
-            f"{self.where}: the prompt's tokens are not how the conversation answered with "
-            f"'{word}' begins, so the answer's first token is unknown; use another chat template"
+            f"{self.where}: the conversation answered with '{word}' does not begin with the "
+            "prompt's tokens, so the answer's first token is unknown; use another chat template"
         )
 
 

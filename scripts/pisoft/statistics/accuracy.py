@@ -45,7 +45,7 @@ def _rows(
     prompts: Path, generations: Path, records: Path, clusters: Mapping[str, str]
 ) -> Iterator[dict[str, Any]]:
     if prompts.parts[-2:] != generations.parts[-2:]:
-        raise BenchmarkError(f"{generations}: is of another cell than {prompts}; {REPAIR}")
+        raise BenchmarkError(f"{generations}: is from another cell than {prompts}; {REPAIR}")
     asked = read_prompts(prompts)
     answered = read_generations(generations, prompts, asked)
     ok = [pair for pair in zip(asked, answered, strict=True) if pair[1]["status"] == OK]

@@ -60,8 +60,9 @@ def report(rows: pd.DataFrame) -> str:
 
 _READING = (
     "τ: Kendall's τ-b between the two runs' orders of the methods by their means; 1 says that both "
-    "order all methods alike, −1 that one is the other reversed. Best and samples: of the first "
-    "run, of the second. τ has no interval; that of each run's own order is in its table of ranks."
+    "order all methods alike, −1 that one order is the reverse of the other. Best and samples: "
+    "first run, then second. τ has no interval; each run's table of ranks shows how certain its "
+    "own order is."
 )
 
 

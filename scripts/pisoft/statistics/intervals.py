@@ -47,10 +47,10 @@ def freedom_of_sum(errors: np.ndarray, n: np.ndarray) -> tuple[np.ndarray, np.nd
     corrected = variances * n / freedom
     pooled, total = np.where(n > 0, freedom, 0.0).sum(axis=0), corrected.sum(axis=0)
     with np.errstate(divide="ignore", invalid="ignore"):
-        own = total**2 / (corrected**2 / freedom).sum(axis=0)
-        known = np.isfinite(own)
-        squared = np.where(known, total / variances.sum(axis=0), n.sum(axis=0) / pooled)
-    return np.where(known, own, pooled), np.sqrt(squared)
+        welch = total**2 / (corrected**2 / freedom).sum(axis=0)
+        defined = np.isfinite(welch)
+        squared = np.where(defined, total / variances.sum(axis=0), n.sum(axis=0) / pooled)
+    return np.where(defined, welch, pooled), np.sqrt(squared)
 
 
 # Hall's t ---------------------------------------------------------------------------------------

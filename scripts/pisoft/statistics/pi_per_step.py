@@ -107,7 +107,7 @@ def advice(folder: Path, settings: EvaluationSettings, costs: np.ndarray) -> str
     if not number:
         return (
             "pi_per_step: evaluate a few records, best at all π (preset: efficient, max_samples: "
-            "20), and the plan will say which number suits them best."
+            "20); the plan will then say which number suits these records best."
         )
     alternatives = {str(chosen): chosen or 0, f"all {size}": size}
     compared = ", ".join(

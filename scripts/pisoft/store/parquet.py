@@ -65,8 +65,8 @@ STATUSES = {  # and what each of them means
     ANSWER_NOT_LESS_LIKELY: "removing all perturbable tokens does not make the answer less likely",
     NOT_APPLICABLE: "the metric is not defined for this dataset",
     TOO_LONG_FOR_MEMORY: "the sample does not fit into memory, even alone",
-    CONSTANT_SCORES: "the scores that a mask keeps have the same sum for every mask, or one that "
-    "follows from the number of tokens kept",
+    CONSTANT_SCORES: "the scores that a mask keeps have the same sum for every mask, or a sum "
+    "that follows from the number of tokens kept",
     CONSTANT_CHANGES: "all masks change the prediction equally",
     TOO_FEW_MASKS: "there are fewer than three masks to correlate over",
     OTHER_TARGET: "the scores explain another token than the random scores that drew the masks",

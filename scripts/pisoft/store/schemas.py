@@ -79,7 +79,7 @@ _RECORD = (
         pa.list_(pa.struct(_COUNTERFACTUAL)),
         "by statement: the label word it supports, its evidence, the texts if it named another",
     ),
-    _optional("cluster", _TEXT, "shared by records that resemble each other; null: none does"),
+    _optional("cluster", _TEXT, "shared by records that resemble each other; null: none do"),
     _STATUS,
 )
 _CELL = (_PROTOCOL, _MODEL, _METHOD, _DATASET)
@@ -148,7 +148,7 @@ FILES: dict[str, File] = {
         (
             _SAMPLE,
             Column("input_ids", _TOKENS, "prompt tokens"),
-            Column("token_texts", _TEXTS, "what each of them says, for readers"),
+            Column("token_texts", _TEXTS, "text of each token, for readers"),
             Column("content_mask", _BITS, "tokens that come from the record"),
             Column("user_mask", _BITS, "tokens of the user's turns"),
             Column("bos_mask", _BITS, "the beginning-of-sequence token"),
@@ -173,39 +173,41 @@ FILES: dict[str, File] = {
             _SAMPLE,
             Column("output_ids", _TOKENS, "generated tokens"),
             Column("output_text", _TEXT, "what the model answered"),
-            Column("output_token_texts", _TEXTS, "what each token says, for readers"),
+            Column("output_token_texts", _TEXTS, "text of each token, for readers"),
             Column("steps", _TOKENS, "explained steps, 0 = first generated token"),
             # With `target: generated`, scores explain `greedy_token_id` in place of a label word.
             Column("target_ids", _TOKENS, "generated token of each explained step"),
             # With `target: contrastive`, scores explain the margin. One label word has no other.
             Column("runner_up_ids", _TOKENS, "second most probable token, or other label word"),
-            Column("margins", _FLOATS, "logit of the target less that of the runner-up"),
+            Column("margins", _FLOATS, "logit of the target minus that of the runner-up"),
             _optional("predicted_label", _TEXT, "label word that the model prefers"),
             _LABEL,
             _optional(
-                "counterfactual_labels", _TEXTS, "label word that it prefers in each counterfactual"
+                "counterfactual_labels",
+                _TEXTS,
+                "label word that the model prefers in each counterfactual",
             ),
-            _optional("correct", _TRUTH, "whether it is the record's"),
+            _optional("correct", _TRUTH, "whether the predicted label is the record's"),
             _optional("greedy_token_id", _WHOLE, "first token without the limit to label words"),
-            _optional("greedy_token_text", _TEXT, "what it says, for readers"),
-            _optional("greedy_is_label", _TRUTH, "whether that token is a label word's"),
+            _optional("greedy_token_text", _TEXT, "its text, for readers"),
+            _optional("greedy_is_label", _TRUTH, "whether this token begins a label word"),
             _STATUS,
         ),
     ),
     "to_score": File(
         "to_score",
-        "model, dataset, sample and explained step: what scores that are made elsewhere explain",
+        "model, dataset, sample and explained step: what imported scores explain",
         (
             _MODEL,
             _DATASET,
             _SAMPLE,
             _STEP,
             Column("input_ids", _TOKENS, "prompt tokens, each of which gets a score"),
-            Column("token_texts", _TEXTS, "what each of them says, for readers"),
+            Column("token_texts", _TEXTS, "text of each token, for readers"),
             Column("content_mask", _BITS, "tokens that come from the record"),
             Column("output_ids", _TOKENS, "generated tokens before the step, which get none"),
             Column("target_id", _WHOLE, "token that the scores explain, by `target` of the run"),
-            _optional("target_text", _TEXT, "what it says; null: not known"),
+            _optional("target_text", _TEXT, "its text; null: not known"),
             Column("foil_ids", _TOKENS, "`target: contrastive`: the token it is contrasted with"),
             _optional("scores", _FLOATS, "one per prompt token; null: still to be made"),
         ),
@@ -249,14 +251,14 @@ FILES: dict[str, File] = {
             _SAMPLE,
             _STEP,
             _optional(
-                "pi", _REAL, "retaining probability as asked; null: the original metrics (α = 1)"
+                "pi", _REAL, "requested retaining probability; null: the original metrics (α = 1)"
             ),
             _PERTURBABLE,
             _optional("alpha", _REAL, "power that gives the scores the mean `achieved`"),
             _optional(
                 "achieved",
                 _REAL,
-                "mean of the transformed scores; π, but with `sampler: count`",
+                "mean of the transformed scores: π, except with `sampler: count`",
             ),
             _optional("feasible", _TRUTH, "whether π is reachable without the score floor"),
             _optional("floored", _WHOLE, "scores at or below the floor"),
@@ -264,9 +266,9 @@ FILES: dict[str, File] = {
             _optional("h0", _REAL, "H₀, distance of clean input and zero baseline"),
             _optional("identity", _REAL, "H(clean, clean again): noise of a repetition"),
             # Of models in half precision, and of the steps that were repeated in float32.
-            _optional("h0_noise", _REAL, "H₀ less H₀ in float32; null: not evaluated in float32"),
-            _optional("ns_noise", _REAL, "first of `ns_distances` less that in float32"),
-            _optional("nc_noise", _REAL, "first of `nc_distances` less that in float32"),
+            _optional("h0_noise", _REAL, "H₀ minus H₀ in float32; null: not evaluated in float32"),
+            _optional("ns_noise", _REAL, "first of `ns_distances` minus the same in float32"),
+            _optional("nc_noise", _REAL, "first of `nc_distances` minus the same in float32"),
             *_draws("ns", "tokens kept by score; the Bhattacharyya coefficient is 1 - H²"),
             *_draws("nc", "tokens removed by score"),
             _STATUS,
@@ -282,8 +284,10 @@ FILES: dict[str, File] = {
             Column("pi", _REAL, "probability with which each perturbable token is kept"),
             _optional("entropy", _REAL, "of the next token, nats"),
             _optional("label_probability", _REAL, "of all label words; null: open generation"),
-            _optional("attention", _REAL, "of the last position on ablated tokens; null: held"),
-            _optional("hidden_norm", _REAL, "of the last layer's output, in that of the clean one"),
+            _optional("attention", _REAL, "of the last position on ablated tokens; null: replayed"),
+            _optional(
+                "hidden_norm", _REAL, "of the last layer's output, divided by the clean input's"
+            ),
             _optional("clean_entropy", _REAL, "of the clean input"),
             _optional("clean_label_probability", _REAL, "of the clean input"),
             _optional("clean_attention", _REAL, "of the clean input, on the same tokens"),
@@ -311,7 +315,7 @@ FILES: dict[str, File] = {
             _optional(
                 "auc",
                 _REAL,
-                "mean of the flips; share of tokens replaced at the first; or "
+                "mean of the flips; share of tokens replaced at the first flip; or "
                 "area under a curve of log-probabilities",
             ),
             _STATUS,
@@ -329,7 +333,7 @@ FILES: dict[str, File] = {
             *_CELL,
             _SAMPLE,
             _METRIC,
-            _optional("values", pa.list_(_REAL), "one by π; null: not measured, or it failed"),
+            _optional("values", pa.list_(_REAL), "one per π; null: not measured, or failed"),
         ),
     ),
     "ranking_samples": File(

@@ -40,7 +40,7 @@ def table(view: View) -> grid.Table:
     left_out = [label for name, label in datasets.items() if name not in results.datasets]
     below = [NO_CONTROL]
     if len(results.rows):
-        dependent = f"Left out, as their records are not independent: {', '.join(left_out)}."
+        dependent = f"Left out, because their records are not independent: {', '.join(left_out)}."
         below = [outcome(results), notes.of_table("decisions"), dependent if left_out else ""]
     return grid.table(view, results, COLUMNS, made, below, corner="Comparison")
 

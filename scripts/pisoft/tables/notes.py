@@ -234,7 +234,7 @@ def float32_agreement(results: Results) -> str:
 
 def without_row(labels: Sequence[str], why: str) -> str:
     """Say which methods have no row, if there are such."""
-    return f"Without a row, as {why}: {', '.join(labels)}." if labels else ""
+    return f"Without a row, because {why}: {', '.join(labels)}." if labels else ""
 
 
 # Orders of methods ------------------------------------------------------------------------------

@@ -48,7 +48,7 @@ def table(view: View) -> grid.Table:
     below = [
         *notes.of_timings(results, baselines),
         notes.float32_agreement(results),
-        notes.without_row(selected, "a selection has no time of its own"),
+        notes.without_row(selected, "a selected depth is not timed separately"),
         notes.without_row(imported, "these scores were made elsewhere"),
         notes.samples(results.of(seconds)),
     ]

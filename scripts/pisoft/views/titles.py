@@ -21,7 +21,7 @@ MOST_NAMES = 3  # of methods in a title
 def share_text(count: int, total: int, noun: str) -> str:
     """Return how many of all, as `2 of 3 rankings`, `both rankings` or `the only ranking`."""
     if not total:
-        return f"no {noun}, as none could be tested"
+        return f"no {noun}, because none could be tested"
     if count == total:
         return {1: f"the only {noun}", 2: f"both {noun}s"}.get(total, f"all {total} {noun}s")
     return f"{count or 'none'} of {count_text(total, noun)}"

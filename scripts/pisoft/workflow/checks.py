@@ -48,7 +48,7 @@ def warn_of_idle_gpu(config: Config) -> None:
     ]
     if on_cpu and shutil.which("nvidia-smi"):
         logger.warning(
-            f"This machine has a GPU, and resources.gpu is 0 of {', '.join(on_cpu)}: computing on "
+            f"This machine has a GPU, but resources.gpu is 0 for {', '.join(on_cpu)}: computing on "
             "the CPU. `resources: {gpu: 1}` selects the GPU, `device: cpu` ends this warning."
         )
 
@@ -70,8 +70,8 @@ def check_unchanged(config: Config, environment: MutableMapping[str, str], is_ru
     elif current not in seen:
         raise WorkflowError(
             f"results/{config.run_file.run}: the run file or a catalogue has changed since this "
-            "job's run began, so that the job would compute something else: take the change back, "
-            "or end the run and restart it"
+            "job's run began, so the job would compute something else: revert the change, or stop "
+            "the run and restart it"
         )
 
 

@@ -169,7 +169,7 @@ class SealedPersistence(FilePersistence):
             if os.path.lexists(file) and not os.path.isfile(file):
                 kind = "folder" if os.path.isdir(file) else "link to nothing"
                 raise WorkflowError(
-                    f"{file}: is a {kind}, where the workflow writes a file; remove it"
+                    f"{file}: is a {kind}, but the workflow writes a file there; remove it"
                 )
             seal, exists = read_seal(file), os.path.exists(file)
             if seal is None:

@@ -193,9 +193,9 @@ def test_a_sample_that_fits_with_checkpointed_layers_has_the_same_scores_to_the_
         rows(1)
     with Memory((whole.peak + less.peak) / 2), caplog.at_level("INFO"):
         assert list(map(scores_row, rows())) == list(map(scores_row, expected))
-    assert [message for message in caplog.messages if "computed again" in message] == [
-        "method 'saliency', model 'llama-gqa': sample long fits: sequences one by one, layers "
-        "computed again in backward passes"
+    assert [message for message in caplog.messages if "recomputed" in message] == [
+        "method 'saliency', model 'llama-gqa': sample long fits: one sequence at a time, "
+        "layers recomputed in backward passes"
     ]
     with Memory(less.peak * 0.9):
         failed, others = (made := rows())[:2], made[2:]

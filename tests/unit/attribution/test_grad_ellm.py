@@ -29,5 +29,5 @@ def test_samples_that_do_not_say_what_their_content_is_are_named():
 @pytest.mark.parametrize("option", [{"similarity": "cosine"}, {"normalise_over": "content"}])
 def test_readings_of_loosened_weights_are_refused_with_the_original_ones(option):
     options = {"token_weights": "original", **option}
-    with pytest.raises(BenchmarkError, match=r"^options: similarity and normalise_over are for"):
+    with pytest.raises(BenchmarkError, match=r"^options: similarity and normalise_over apply only"):
         validate(load_method("grad_ellm").Options, options, "options")

@@ -32,5 +32,5 @@ def test_keys_that_do_not_apply_are_left_out():
 
 
 def test_another_path_is_no_cell():
-    with pytest.raises(ValueError, match="is no path soft/"):
+    with pytest.raises(ValueError, match="is not a path soft/"):
         FILES["soft"].cell(Path("attributions/m/x/d.parquet"))

@@ -154,7 +154,7 @@ def test_a_restriction_of_a_model_that_is_not_selected_does_no_harm(load):
          ["target: 'span' is not allowed: 'reagent' explains single tokens; set `target`"]),
         ("methods/saliency/options", {"steps": 3}, ["method 'saliency': options: steps: unknown"]),
         ("methods/saliency", {"method": "inseq", "options": {"method": "saliancy"}},
-         ["method 'saliency': options: method: 'saliancy' is no method of Inseq; did you mean"]),
+         ["method 'saliency': options: method: 'saliancy' is not a method of Inseq; did you mean"]),
         ("methods/saliency",
          {"method": "inseq", "options": {"method": "saliency", "arguments": {"ab": True}}},
          ["method 'saliency': options: arguments: 'saliency' takes no 'ab'", "allowed: abs"]),

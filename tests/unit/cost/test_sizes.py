@@ -29,7 +29,7 @@ def test_a_folder_without_readable_weights_is_named(tmp_path):
     with pytest.raises(BenchmarkError, match="has no safetensors file"):
         parameters_of("m", source)
     (tmp_path / "model.safetensors").write_bytes(b"none")
-    with pytest.raises(BenchmarkError, match=r"model\.safetensors: is no safetensors file"):
+    with pytest.raises(BenchmarkError, match=r"model\.safetensors: is not a safetensors file"):
         parameters_of("m", source)
 
 

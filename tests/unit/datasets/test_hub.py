@@ -295,7 +295,7 @@ def test_a_record_is_of_its_repository_and_revision(tmp_path):
     record = tmp_path / "main.json"
     for text in ("{", "[]", "{}"):
         record.write_text(text)
-        with pytest.raises(BenchmarkError, match=r"main\.json: is no record of a commit"):
+        with pytest.raises(BenchmarkError, match=r"main\.json: is not a record of a commit"):
             read_commit(record, "o/n", "main")
     right = {"repository": "o/n", "revision": "main", "commit": COMMIT}
     for changed in ({"repository": "o/m"}, {"revision": "v1"}, {"commit": "main"}):

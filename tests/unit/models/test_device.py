@@ -94,7 +94,7 @@ def test_each_job_has_a_gpu_to_itself_and_says_that_it_waits(gpus, monkeypatch, 
         end(others[0][0])
     assert len(waits) == 3
     assert [record.message for record in caplog.records] == [
-        "waiting for a GPU: other processes have all 2 that are seen"
+        "waiting for a GPU: other processes hold all 2 visible ones"
     ]
 
 

@@ -114,7 +114,7 @@ def test_the_script_summarises_accuracy_and_refuses_files_that_do_not_match(tmp_
         return summary_rows("accuracy", {"run": "demo"}, files, tmp_path)
 
     assert {row["dataset"] for row in summarise_accuracy(generations)} == set(names)
-    with pytest.raises(BenchmarkError, match=r"imdb\.parquet: is of another cell than .*sst2"):
+    with pytest.raises(BenchmarkError, match=r"imdb\.parquet: is from another cell than .*sst2"):
         summarise_accuracy(generations[::-1])
     other, _ = write_answers(tmp_path / "other", [("b", "ok", 1, False, None, None)])
     with pytest.raises(BenchmarkError, match=r"sst2\.parquet: sample 'a': is not in .*prompts"):

@@ -224,7 +224,7 @@ def test_displays_that_a_run_has_nothing_of_are_left_out():
     assert list(tables.single()) == ["layer_study"]
 
 
-@pytest.mark.follows("take the change back, or end the run and restart it")
+@pytest.mark.follows("revert the change, or stop the run and restart it")
 def test_a_job_of_another_configuration_is_refused(demo, paper):
     environment = {}
     check_unchanged(demo, environment, is_run=True)

@@ -37,7 +37,9 @@ def test_a_run_at_work_is_left_alone_and_the_lock_of_a_killed_one_removed(tmp_pa
     while killed.poll() is None and not (locks.is_dir() and list(locks.iterdir())):
         pass
     arguments = unlock.parser().parse_args(["--directory", str(tmp_path)])
-    with pytest.raises(BenchmarkError, match=rf"process {killed.pid} is a run at work here"):
+    with pytest.raises(
+        BenchmarkError, match=rf"process {killed.pid} is a run that is working here"
+    ):
         unlock.main(arguments)
     os.killpg(killed.pid, signal.SIGKILL)
     killed.communicate()
@@ -169,5 +171,7 @@ def test_processes_of_a_job_that_has_ended_are_waited_for(
 
 def test_a_run_within_a_job_of_another_folder_is_left_alone(tmp_path, queue, run_of_job_12):
     queue(job12=tmp_path / "other")
-    with pytest.raises(BenchmarkError, match=rf"process {run_of_job_12.pid} is a run at work here"):
+    with pytest.raises(
+        BenchmarkError, match=rf"process {run_of_job_12.pid} is a run that is working here"
+    ):
         unlocked(tmp_path, "--jobs", "cancel")
