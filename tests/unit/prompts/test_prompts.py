@@ -341,7 +341,7 @@ ALL_PRIVATE = "".join(map(chr, chat.PRIVATE_USE))
         (None, {}, "a", "chat_template: plain"),
         (REAL, {}, ALL_PRIVATE, "leave too few characters of plane 16"),
         (REAL, {"reserved_tokens": 100}, "a", r"context of 100 tokens .* 100 gener"),
-        (COUNTED, {"label_words": ("a", "b")}, "a", "model 'm', dataset 'd': the prompt's tokens"),
+        (COUNTED, {"label_words": ("a", "b")}, "a", "model 'm', dataset 'd': the conversation"),
         (REAL, {"label_words": ("P", "P!")}, "a", "label words 'P' and 'P!' begin with"),
         (REAL, {"label_words": ("<|eot_id|>", "N")}, "a", r"the control token '<\|eot_id\|>'"),
     ],
