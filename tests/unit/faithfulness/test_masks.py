@@ -4,110 +4,123 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest, kstest
 
+from pisoft.faithfulness import masks
 from pisoft.faithfulness.calibration import calibrate, clip_scores
-from pisoft.faithfulness.masks import ORIGINAL, calibrated_means, masks_of, measured_pi
+from pisoft.faithfulness.masks import (
+    ORIGINAL,
+    IndependentUniforms,
+    calibrated_means,
+    kept_tokens,
+    masks_of,
+    measured_pi,
+    systematic_pi,
+)
+from pisoft.seeds import keyed_generator
 
 GRID, DRAWS = 5, 4
+KEY = (1, "a", 0)
 
 
-def drawn(sampler="iid", key=(1, "a", 0), index=0, tokens=4, width=1, draws=DRAWS, grid=GRID):
-    """Return the uniforms of all draws at one π, (draws, tokens) or (draws, tokens, width)."""
-    source = masks_of(sampler, *key, (tokens, width), grid, draws)
-    stacked = np.stack([source.of_draw(index, draw) for draw in range(draws)])
-    return stacked[..., 0] if width == 1 else stacked
+def source_of(sampler, tokens, key=KEY, width=1):
+    return masks_of(sampler, *key, (tokens, width), GRID, DRAWS)
 
 
-def over_samples(sampler, tokens, count, index=2):
-    """Return the first two draws of many samples, (2, samples, tokens)."""
-    draws = [drawn(sampler, (1, str(k), 0), index, tokens) for k in range(count)]
-    return np.stack(draws)[:, :2].transpose(1, 0, 2)
+# Which retaining probabilities are measured ---------------------------------------------------
 
 
 @pytest.mark.parametrize("count", [1, 2, 5, 19])
 def test_each_retaining_probability_is_measured_of_as_many_steps_as_any_other(count):
     places = [(sample, step) for sample in range(50) for step in range(3)]
-    for seed in range(3):
-        chosen = np.array([measured_pi(19, count, seed, place) for place in places])
-        assert (np.diff(chosen, axis=1) > 0).all(), "a π twice"
-        for first in (20, len(places)):  # already of the first steps
-            share = np.bincount(chosen[:first].ravel(), minlength=19) / first
-            np.testing.assert_allclose(share, count / 19, atol=4 / first)
+    chosen = np.array([measured_pi(19, count, 2, place) for place in places])
+    assert (np.diff(chosen, axis=1) > 0).all(), "a π twice"
+    for first in (20, len(places)):  # already of the first steps
+        share = np.bincount(chosen[:first].ravel(), minlength=19) / first
+        np.testing.assert_allclose(share, count / 19, atol=4 / first)
 
 
-def test_any_retaining_probability_may_be_the_first_of_a_seed():
-    chosen = [measured_pi(19, 2, seed, (0, 0)) for seed in range(2000)]
-    share = np.bincount(np.ravel(chosen), minlength=19) / len(chosen)
-    np.testing.assert_allclose(share, 2 / 19, atol=4 * np.sqrt(2 / 19 / len(chosen)))
+def test_the_start_moves_from_the_number_of_the_seed_by_the_golden_and_the_silver_ratio():
+    """Published results also depend on which retaining probabilities are measured."""
+    for sample, step in np.ndindex(9, 4):
+        start = keyed_generator(7, "measured pi").random()
+        start += sample * (1 + 5**0.5) / 2 + step * (1 + 2**0.5)
+        expected = [int((place + start % 1) * 19 / 4) for place in range(4)]
+        assert measured_pi(19, 4, 7, (sample, step)).tolist() == expected
+    assert measured_pi(19, None, 7, (8, 3)).tolist() == list(range(19))
+    assert systematic_pi(19, 4, 1 - 2**-53).tolist() == [4, 9, 14, 18], "not 19, by rounding"
+
+
+# Bernoulli masks ------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("sampler", ["iid", "latin"])
 def test_each_bit_is_kept_with_its_score_and_by_itself(sampler):
     scores = np.array([0.0, 0.02, 0.3, 0.5, 0.9, 1.0])
-    count = 3000
-    for of_draw in over_samples(sampler, len(scores), count):
-        kept = (of_draw < scores).sum(axis=0)
-        assert kept[0] == 0
-        assert kept[-1] == count
+    sources = [source_of(sampler, len(scores), (1, str(k), 0)) for k in range(3000)]
+    for draw in range(2):
+        uniforms = np.stack([source.of_draw(2, draw)[:, 0] for source in sources])
+        kept = sum(source.kept(2, draw, scores)[:, 0].astype(int) for source in sources)
+        assert (kept == (uniforms < scores).sum(axis=0)).all()
+        assert (kept[0], kept[-1]) == (0, 3000)
         for times, score in zip(kept[1:-1], scores[1:-1], strict=True):
-            assert binomtest(int(times), count, score).pvalue > 1e-4
-        assert kstest(of_draw[:, 2], "uniform").pvalue > 1e-4
-        off_diagonal = np.corrcoef(of_draw.T)[np.triu_indices(len(scores), 1)]
+            assert binomtest(int(times), 3000, score).pvalue > 1e-4
+        assert kstest(uniforms[:, 2], "uniform").pvalue > 1e-4
+        off_diagonal = np.corrcoef(uniforms.T)[np.triu_indices(len(scores), 1)]
         assert np.abs(off_diagonal).max() < 0.08
 
 
-def test_independent_draws_are_uncorrelated():
-    draws = drawn(draws=3000)
-    assert abs(np.corrcoef(draws[:-1, 0], draws[1:, 0])[0, 1]) < 0.08
+def test_a_token_with_score_zero_is_removed_even_if_its_uniform_is_zero(monkeypatch):
+    monkeypatch.setattr(IndependentUniforms, "of_draw", lambda *_: np.zeros((2, 1)))
+    assert source_of("iid", 2).kept(0, 0, np.array([0, 1e-9])).tolist() == [[False], [True]]
 
 
-@pytest.mark.parametrize("index", [0, 4, ORIGINAL])
 @pytest.mark.parametrize("width", [1, 3])
-def test_latin_draws_fill_every_stratum_once(index, width):
-    draws = drawn("latin", index=index, tokens=50, width=width).reshape(DRAWS, -1)
-    strata = np.floor(draws * DRAWS).astype(int)
-    np.testing.assert_array_equal(np.sort(strata, axis=0), np.arange(DRAWS)[:, None] + 0 * strata)
-    assert len(np.unique(strata.argsort(axis=0), axis=1).T) > 1, "each token has its own order"
+def test_latin_draws_and_latin_retaining_probabilities_fill_every_stratum_once(width):
+    source = source_of("latin", 50, width=width)
+    for index in (0, 4, ORIGINAL):
+        assert_strata([source.of_draw(index, draw) for draw in range(DRAWS)])
+    assert_strata([source.of_draw(index, 2) for index in range(GRID)])
 
 
-def test_latin_retaining_probabilities_of_a_draw_fill_every_stratum_once():
-    source = masks_of("latin", 1, "a", 0, (50, 1), GRID, DRAWS)
-    draws = np.stack([source.of_draw(index, 2)[:, 0] for index in range(GRID)])
-    strata = np.floor(draws * GRID).astype(int)
-    np.testing.assert_array_equal(np.sort(strata, axis=0), np.arange(GRID)[:, None] + 0 * strata)
+def assert_strata(uniforms):
+    """Assert that every token has one uniform in each stratum, in an order of its own."""
+    size = len(uniforms)
+    strata = np.floor(np.reshape(uniforms, (size, -1)) * size).astype(int)
+    np.testing.assert_array_equal(np.sort(strata, axis=0), np.arange(size)[:, None] + 0 * strata)
+    assert len(np.unique(strata.argsort(axis=0), axis=1).T) > 1
 
 
-def test_the_area_of_a_single_draw_varies_less_with_latin_masks():
-    """Kept share of a token over a fine grid: 1/6 per π if independent, about 1/12 if spread."""
-    size = 19
-    grid = np.linspace(0.05, 0.95, size)
-    variances = {}
-    for sampler in ("iid", "latin"):
-        sources = (masks_of(sampler, 1, str(k), 0, (500, 1), size, 1) for k in range(4))
-        draws = [[source.of_draw(j, 0)[:, 0] for j in range(size)] for source in sources]
-        kept = np.concatenate(draws, axis=1) < grid[:, None]  # (π, tokens)
-        assert kept.mean() == pytest.approx(0.5, abs=0.01)
-        variances[sampler] = kept.mean(axis=0).var()
-    assert variances["latin"] < 0.65 * variances["iid"]
+# Keys -----------------------------------------------------------------------------------------
 
 
-def test_more_draws_keep_the_earlier_ones():
-    np.testing.assert_array_equal(drawn(draws=4), drawn(draws=15)[:4])
-
-
-@pytest.mark.parametrize("sampler", ["iid", "latin"])
-def test_every_part_of_the_key_matters(sampler):
-    reference = drawn(sampler, tokens=9)
+@pytest.mark.parametrize("sampler", ["iid", "latin", "count"])
+def test_masks_depend_on_every_part_of_their_key_and_on_nothing_else(sampler):
+    scores = np.full(60, 0.5)
+    source = source_of(sampler, 60)
+    probabilities = np.stack([scores, scores / 2, scores])
+    original = kept_tokens(source, probabilities, 0, 1)
+    np.testing.assert_array_equal(original, source.kept(ORIGINAL, 1, scores))
+    reference = kept_tokens(source, probabilities, 2, 1)
+    np.testing.assert_array_equal(reference, source_of(sampler, 60).kept(1, 1, scores.copy()))
     for key in [(2, "a", 0), (1, "b", 0), (1, "a", 5)]:
-        assert not np.isclose(drawn(sampler, key, tokens=9), reference).any()
-    for index in (3, ORIGINAL):
-        assert not np.isclose(drawn(sampler, index=index, tokens=9), reference).any()
+        assert (source_of(sampler, 60, key).kept(1, 1, scores) != reference).any()
+    for index, draw in ((3, 1), (ORIGINAL, 1), (1, 0)):
+        assert (source.kept(index, draw, scores) != reference).any()
 
 
-@pytest.mark.parametrize("sampler", ["iid", "latin"])
-def test_numbers_are_fixed_for_all_time(sampler):
+def test_numbers_are_fixed_for_all_time():
     """Published results depend on these bits; a change here invalidates stored results."""
-    uniforms = drawn(sampler, (1, "sample", 0), tokens=2, draws=3)
-    np.testing.assert_allclose(uniforms, EXPECTED[sampler], rtol=0, atol=1e-15)
+    key = (1, "sample", 0)
+    for sampler, expected in EXPECTED.items():
+        source = masks_of(sampler, *key, (2, 1), GRID, 3)
+        uniforms = [source.of_draw(0, draw)[:, 0] for draw in range(3)]
+        np.testing.assert_allclose(uniforms, expected, rtol=0, atol=1e-15)
+    counted = source_of("count", 10, key).kept(0, 0, np.full(10, 0.3))
+    assert np.flatnonzero(counted).tolist() == [0, 5, 9]
+    generator = keyed_generator(1, "latin", "sample", 0, "original")
+    shift, _ = generator.random((2, 1)), generator.permuted(np.zeros((1, 2, 1)), axis=0)
+    order = generator.permuted(np.tile(np.arange(3.0)[:, None, None], (1, 2, 1)), axis=0)
+    latin = masks_of("latin", *key, (2, 1), GRID, 3)
+    np.testing.assert_allclose(latin.of_draw(ORIGINAL, 1), (shift + order[1] / 3) % 1)
 
 
 EXPECTED = {
@@ -124,6 +137,8 @@ EXPECTED = {
 }
 
 
+# Counted masks --------------------------------------------------------------------------------
+
 FLOOR = 1e-6
 PI = tuple(round(0.05 * k, 2) for k in range(1, 20))
 
@@ -133,10 +148,6 @@ def calibrated(raw, pi=PI):
     means = calibrated_means("count", np.array(pi), raw.size)
     calibration = calibrate(raw, means, FLOOR)
     return clip_scores(raw, FLOOR) ** calibration.alpha[:, None], means * raw.size
-
-
-def counted(scores, key=(1, "a", 0), index=0, draw=0):
-    return masks_of("count", *key, (len(scores), 1), GRID, DRAWS).kept(index, draw, scores)
 
 
 def score_shapes(tokens, generator):
@@ -159,24 +170,19 @@ def test_means_are_counts_of_tokens_at_least_one_and_not_all():
 
 @pytest.mark.parametrize("tokens", [2, 3, 7, 40, 1000])
 def test_counted_masks_keep_exactly_as_many_tokens_at_every_pi(tokens):
-    generator = np.random.default_rng(tokens)
-    for number, raw in enumerate(score_shapes(tokens, generator)):
-        scores, counts = calibrated(raw)
-        for index, (of_pi, count) in enumerate(zip(scores, counts, strict=True)):
-            for draw in range(5):
-                kept = counted(of_pi, (1, f"{number}", 0), index, draw)
-                assert kept.shape == (tokens, 1)
+    for number, raw in enumerate(score_shapes(tokens, np.random.default_rng(tokens))):
+        source = source_of("count", tokens, (1, f"{number}", 0))
+        for index, (scores, count) in enumerate(zip(*calibrated(raw), strict=True)):
+            for draw in range(3):
+                kept = source.kept(index, draw, scores)
+                assert (kept.shape, kept.dtype) == ((tokens, 1), bool)
                 assert kept.sum() == pytest.approx(count, abs=1e-6), (number, index, draw)
-                assert (~kept).sum() == tokens - kept.sum(), "of NC"
 
 
 @pytest.mark.parametrize(
     ("raw", "pi", "counts"),
     [
-        *(
-            (np.linspace(0, 1, 12) ** 3, pi, {count})
-            for pi, count in ((0.05, 1), (0.5, 6), (0.9, 11))
-        ),
+        *((np.linspace(0, 1, 12) ** 3, pi, {n}) for pi, n in ((0.05, 1), (0.5, 6), (0.9, 11))),
         (np.array([0.5]), 0.3, {0, 1}),
         (np.array([0.0, 0.2, 0.3, 1.0, 0.9, 0.05]), None, {2, 3}),  # 2.45 in all
     ],
@@ -186,7 +192,7 @@ def test_counted_masks_keep_each_token_with_its_score(raw, pi, counts):
     scores = raw if pi is None else calibrated(raw, (pi,))[0][0]
     assert pi is None or len(raw) > 1 or scores == pytest.approx(pi)
     draws, index = 4_000, ORIGINAL if pi is None else 0
-    source = masks_of("count", 1, "a", 0, (len(raw), 1), GRID, draws)
+    source = source_of("count", len(raw))
     kept = np.stack([source.kept(index, draw, scores)[:, 0] for draw in range(draws)])
     assert set(kept.sum(axis=1)) == counts
     errors = np.sqrt(scores * (1 - scores) / draws)
@@ -194,10 +200,8 @@ def test_counted_masks_keep_each_token_with_its_score(raw, pi, counts):
 
 
 @pytest.mark.parametrize("shift", [0.0, 0.5, 1 - 2**-53])
-@pytest.mark.parametrize("off", [-1e-10, 1e-10])
-def test_rounding_changes_no_count(monkeypatch, shift, off):
+def test_rounding_changes_no_count_and_keeps_no_token_with_score_zero(monkeypatch, shift):
     """Sums a little off, and intervals a little longer than 1, as rounding leaves them."""
-    scores = np.array([1 + 1e-12, 1.0, 1 - 1e-12, 0.5, 0.5 + off])
 
     class Fixed:
         def permutation(self, count):
@@ -206,28 +210,10 @@ def test_rounding_changes_no_count(monkeypatch, shift, off):
         def random(self):
             return shift
 
-    monkeypatch.setattr("pisoft.faithfulness.masks.keyed_generator", lambda *key: Fixed())
-    assert counted(scores).sum() == 4
-    assert counted(scores[::-1]).sum() == 4
-
-
-def test_counted_masks_are_the_same_for_equal_scores_and_no_other_key():
-    scores, _ = calibrated(np.random.default_rng(2).random(60), (0.5,))
-    reference = counted(scores[0])
-    np.testing.assert_array_equal(counted(scores[0].copy()), reference)
-    several = masks_of("count", 1, "a", 0, (60, 1), 19, 3)
-    several.kept(4, 2, scores[0])
-    np.testing.assert_array_equal(several.kept(0, 0, scores[0]), reference)  # whatever came before
-    for key in [(2, "a", 0), (1, "b", 0), (1, "a", 5)]:
-        assert (counted(scores[0], key) != reference).any()
-    for index, draw in ((3, 0), (ORIGINAL, 0), (0, 1)):
-        assert (counted(scores[0], index=index, draw=draw) != reference).any()
-
-
-def test_counted_masks_are_fixed_for_all_time():
-    """Published results also depend on these bits."""
-    kept = counted(np.full(10, 0.3), (1, "sample", 0))
-    assert np.flatnonzero(kept).tolist() == COUNTED
-
-
-COUNTED = [0, 5, 9]
+    monkeypatch.setattr(masks, "keyed_generator", lambda *key: Fixed())
+    for off in (-3e-9, -1e-10, 1e-10, 3e-9):
+        scores = np.array([1 + 1e-12, 1.0, 1 - 1e-12, 0.5, 0.5 + off])
+        for ordered in (scores, scores[::-1]):
+            assert source_of("count", 5).kept(0, 0, ordered).sum() == 4
+    kept = source_of("count", 4).kept(0, 0, np.array([0.0, 1.0, 0.0, 1.0]))
+    assert kept[:, 0].tolist() == [False, True, False, True]
