@@ -1,11 +1,11 @@
-"""Hellinger distance against SciPy and closed forms."""
+"""Distances of distributions against SciPy and closed forms."""
 
 import numpy as np
 import torch
 from scipy.spatial.distance import euclidean
 from scipy.special import softmax
 
-from pisoft.faithfulness.distances import hellinger, root_probabilities
+from pisoft.faithfulness.distances import hellinger, root_probabilities, total_variation
 
 
 def test_equals_scipy_on_random_distributions():
@@ -14,14 +14,17 @@ def test_equals_scipy_on_random_distributions():
     expected = [euclidean(np.sqrt(a), np.sqrt(b)) / np.sqrt(2) for a, b in zip(p, q, strict=True)]
     roots = root_probabilities(torch.from_numpy(logits))
     np.testing.assert_allclose(hellinger(roots[0], roots[1]), expected, rtol=1e-12)
+    half = np.abs(p - q).sum(axis=-1) / 2
+    np.testing.assert_allclose(total_variation(roots[0], roots[1]), half, rtol=1e-12)
 
 
 def test_equal_distributions_are_at_exactly_zero_and_disjoint_ones_at_one():
     logits = torch.randn(7, 100)
     roots = root_probabilities(logits)
-    assert (hellinger(roots, roots) == 0).all()
     apart = root_probabilities(torch.tensor([[300.0, 0.0], [0.0, 300.0]]))
-    assert hellinger(apart[0], apart[1]) == 1
+    for distance in (hellinger, total_variation):
+        assert (distance(roots, roots) == 0).all()
+        assert distance(apart[0], apart[1]) == 1
 
 
 def test_float32_keeps_small_distances():
