@@ -10,6 +10,8 @@ from pisoft.statistics import intervals
 from pisoft.statistics.intervals import adjusted_ends, moment_roots, share_ends
 from pisoft.statistics.samples import mean_rows
 
+pytestmark = pytest.mark.filterwarnings("error")
+
 
 @pytest.mark.parametrize("n", [2, 3, 400])
 def test_intervals_of_means_are_those_of_the_distribution(n):
@@ -22,32 +24,17 @@ def test_intervals_of_means_are_those_of_the_distribution(n):
     assert rows.loc[1:, ["low", "high"]].isna().all(axis=None)
 
 
-def of_mean(values):
-    """Moment roots of the mean of values (n,), and its number of samples."""
-    shares = np.full((len(values), 1), 1 / len(values))
-    return moment_roots((values - values.mean())[:, None] / len(values), shares)
+def of_ratio(values, weights):
+    """Moment roots of a ratio of sums Σ values / Σ weights, (n,) each, and the ratio."""
+    ratio = np.array([values.sum() / weights.sum()])
+    deviations = (values - ratio * weights) / weights.sum()
+    return moment_roots(deviations[:, None], (weights / weights.sum())[:, None]), ratio
 
 
-def equivalence(values, margin):
-    n, mean = np.array([len(values)]), values.mean(keepdims=True)
-    return intervals.equivalence_p_values(of_mean(values), mean, margin, n, n - 1)[0]
-
-
-def test_moments_of_a_sum_are_those_of_its_parts():
-    generator = np.random.default_rng(1)
-    sizes, parts = (7, 11), []
-    for n in sizes:
-        top, bottom = generator.gamma(1, size=(n, 3)), generator.gamma(2, size=(n, 3))
-        shares = bottom / bottom.sum(axis=0)
-        ratio = top.sum(axis=0) / bottom.sum(axis=0)
-        parts.append((top / bottom.sum(axis=0) - ratio * shares, shares))
-    halved = intervals.summed_roots([moment_roots(*part) / 2 for part in parts])
-    deviations = np.concatenate([part[0] / 2 for part in parts])
-    covariances = np.array([(d * s).sum(axis=0) / 2 for d, s in parts])
-    variances = np.array([(d**2).sum(axis=0) / 4 for d, _ in parts])
-    roots = [np.sqrt((deviations**2).sum(axis=0)), np.cbrt((deviations**3).sum(axis=0))]
-    roots += [covariances.sum(axis=0), np.cbrt((variances * covariances).sum(axis=0))]
-    assert halved == pytest.approx(np.array(roots))
+def equivalence(values, margin, weights=None):
+    n = np.array([len(values)])
+    roots, ratio = of_ratio(values, np.ones(len(values)) if weights is None else weights)
+    return intervals.equivalence_p_values(roots, ratio, margin, n, n - 1)[0]
 
 
 @pytest.mark.parametrize("margin", [0.2, 0.6, 1.5])
@@ -62,16 +49,40 @@ def test_equivalence_without_skewness_is_two_t_tests(margin):
 @pytest.mark.parametrize("sign", [1, -1])
 @pytest.mark.parametrize("mean", [0.3, -0.3])
 def test_a_margin_at_the_farther_end_of_the_interval_of_90_percent_has_p_of_5_percent(sign, mean):
-    values = np.random.default_rng(2).gamma(0.5, size=15)
-    values = sign * (values - values.mean()) + mean
+    generator = np.random.default_rng(2)
+    values, weights = generator.gamma(0.5, size=15), generator.gamma(2, size=15)
+    values = sign * (values - values.sum() / weights.sum() * weights) + mean * weights
     reach = np.array([np.sqrt(15 / 14) * t.ppf(0.95, 14)])
-    below, above = adjusted_ends(of_mean(values), reach)[:, 0]
+    below, above = adjusted_ends(of_ratio(values, weights)[0], reach)[:, 0]
     farthest = max(abs(mean - below), abs(mean + above))
-    assert equivalence(values, farthest) == pytest.approx(0.05)
+    assert equivalence(values, farthest, weights) == pytest.approx(0.05)
+
+
+def test_at_the_ends_the_cubic_of_halls_t_is_the_reach():
+    """Of the sum of two ratios, whose moments are taken one sample at a time."""
+    generator, reach, parts, sums = np.random.default_rng(3), 2.1, [], np.zeros(4)
+    for n in (7, 11):
+        values, weights = generator.gamma(1, size=n), generator.gamma(2, size=n)
+        total = weights.sum()
+        parts.append(of_ratio(values, weights)[0])
+        adds = [
+            (v - values.sum() / total * w) / total for v, w in zip(values, weights, strict=True)
+        ]
+        variance = sum(one**2 for one in adds)
+        covariance = sum(one * w / total for one, w in zip(adds, weights, strict=True))
+        sums += [variance, sum(one**3 for one in adds), covariance, variance * covariance]
+    roots, error = intervals.summed_roots(parts), np.sqrt(sums[0])
+    shift = sums[1] / error**3 / 6 - sums[3] / error**3 + sums[2] / error
+    curve = sums[1] / error**3 / 3 - sums[3] / error**3
+    assert intervals.skewness(roots) == pytest.approx(3 * curve)
+    below, above = adjusted_ends(roots, np.array([reach]))[:, 0] / error
+    for end, expected in ((below, reach), (-above, -reach)):
+        cubic = shift + end + curve * end**2 + curve**2 * end**3 / 3
+        assert cubic == pytest.approx(expected)
 
 
 def test_samples_that_agree_have_an_interval_without_width_and_certain_equivalence():
-    roots = of_mean(np.full(5, 0.5))
+    roots, _ = of_ratio(np.full(5, 0.5), np.ones(5))
     assert adjusted_ends(roots, np.array([3.0])).ravel().tolist() == [0, 0]
     assert intervals.skewness(roots).tolist() == [0]
     assert [equivalence(np.full(5, 0.5), margin) for margin in (0.6, 0.4)] == [0, 1]
