@@ -3,10 +3,16 @@
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.stats import kendalltau
+from scipy.stats import kendalltau, rankdata
 
 from helpers.result_rows import results
-from pisoft.statistics.orders import kendall_taus, leave_one_out, order_changes, oriented_values
+from pisoft.statistics.orders import (
+    kendall_taus,
+    leave_one_out,
+    order_changes,
+    oriented_values,
+    ranks,
+)
 
 
 def test_taus_equal_scipys_row_by_row_with_ties_and_missing_numbers():
@@ -17,6 +23,17 @@ def test_taus_equal_scipys_row_by_row_with_ties_and_missing_numbers():
     for tau, x, y in zip(kendall_taus(first, second), first, second, strict=True):
         compared = np.isfinite(x + y)
         assert tau == pytest.approx(kendalltau(x[compared], y[compared]).statistic, nan_ok=True)
+
+
+@pytest.mark.parametrize(("best", "sign"), [("highest", -1), ("lowest", 1)])
+def test_ranks_equal_scipys_where_nothing_but_rounding_is_a_tie(best, sign):
+    numbers = np.random.default_rng(4).integers(4, size=(20, 7)) / 3
+    expected = rankdata(sign * numbers, axis=1)
+    noise = np.linspace(-1e-14, 1e-14, 7)
+    np.testing.assert_array_equal(ranks(numbers + noise, best), expected)
+    np.testing.assert_array_equal(ranks(numbers[0] + noise, best), expected[0])
+    numbers[:, 3] = np.nan
+    assert np.isnan(ranks(numbers, best)).sum(axis=0).tolist() == [0, 0, 0, 20, 0, 0, 0]
 
 
 @pytest.mark.filterwarnings("error")
