@@ -9,7 +9,6 @@ from statsmodels.stats.power import TTestPower
 from helpers.sign_flips import step_down
 from pisoft.config.jobs.summaries import ResamplingJob
 from pisoft.seeds import keyed_generator
-from pisoft.statistics import mean_tests
 from pisoft.statistics.mean_tests import EXACT_TEST, bootstrap_tests, holm, sign_flip_tests
 
 FLIPPED = ["p_sign_flip", "p_sign_flip_adjusted"]
@@ -24,38 +23,53 @@ def bootstrapped(values, families, resamples=400, seed=1):
     return bootstrap_tests(parts, {"d": deviations}, np.asarray(families), settings)
 
 
-def looped(values, resamples, seed):
-    """A single family, one resample and one hypothesis at a time: p-values and detectable means."""
-    n, count = values.shape
-    drawn = keyed_generator(seed, "bootstrap-t", "d").integers(n, size=(resamples, n))
-    errors = values.std(axis=0) / np.sqrt(n)
-    added = mean_tests.SHRINKAGE / np.sqrt(n) * np.median(errors)
-    observed = abs(values.mean(axis=0)) / (errors + added)
-    under_null = np.array([
-        abs(again.mean(axis=0) - values.mean(axis=0)) / (again.std(axis=0) / np.sqrt(n) + added)
-        for again in values[drawn]
-    ])  # fmt: skip
+def looped(datasets, resamples, seed):
+    """A single family, one resample and one hypothesis at a time: p-values and detectable means.
+
+    `datasets` are what samples contribute to the means, (n, C), by name.
+    """
+    n = sum(map(len, datasets.values()))
+    drawn = [
+        values[keyed_generator(seed, "bootstrap-t", name).integers(k, size=(resamples, k))]
+        for name, values in datasets.items()
+        for k in [len(values)]
+    ]
+
+    def mean_and_error(parts):
+        variance = sum(len(values) * values.var(axis=0) for values in parts)
+        return sum(values.sum(axis=0) for values in parts), np.sqrt(variance)
+
+    mean, error = mean_and_error(datasets.values())
+    added = 2 / np.sqrt(n) * np.median(error)
+    observed = abs(mean) / (error + added)
+    again = [mean_and_error(parts) for parts in zip(*drawn, strict=True)]
+    under_null = np.array([abs(other - mean) / (spread + added) for other, spread in again])
     left, p_value, p_values = list(np.argsort(-observed)), 2.0 ** (1 - n), {}
     while left:
         reached = 1 + (under_null[:, left].max(axis=1) >= observed[left[0]] - 1e-9).sum()
         p_values[left[0]] = p_value = max(p_value, reached / (resamples + 1))
         left = left[1:]
     critical = np.quantile(under_null.max(axis=1), 0.95)
-    detectable = critical * (errors + added) + t.ppf(0.8, n - 1) * errors
-    return [p_values[k] for k in range(count)], detectable
+    detectable = critical * (error + added) + t.ppf(0.8, n - 1) * error
+    return [p_values[k] for k in range(len(mean))], detectable
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_families_are_resampled_together_and_stepped_down_each_by_itself(seed):
-    generator = np.random.default_rng(seed)
-    values = generator.gamma(1, size=(11, 6)) * [1, 3, 0.2, 1, 1, 9] - 0.6
-    families = np.array([0, 1, 0, 0, 1, 0])
-    tests = bootstrapped(values, families, 600, seed)  # more than one chunk
+    generator, families = np.random.default_rng(seed), np.array([0, 1, 0, 0, 1, 0])
+    parts = {
+        name: (generator.gamma(0.3, size=(n, 6)) * [1, 3, 0.2, 1, 1, 9] - 0.2) / n
+        for name, n in (("d", 11), ("e", 7))
+    }
+    deviations = {name: values - values.mean(axis=0) for name, values in parts.items()}
+    settings = ResamplingJob(seed=seed, resamples=600)  # more than one chunk
+    tests = bootstrap_tests(np.concatenate([*parts.values()]), deviations, families, settings)
     for family in (0, 1):
-        p_values, detectable = looped(values[:, families == family], 600, seed)
-        of_family = tests[families == family]
-        assert of_family["p_adjusted"].tolist() == pytest.approx(p_values)
-        assert of_family["detectable"].tolist() == pytest.approx(detectable)
+        of_family = {name: values[:, families == family] for name, values in parts.items()}
+        p_values, detectable = looped(of_family, 600, seed)
+        rows = tests[families == family]
+        assert rows["p_adjusted"].tolist() == pytest.approx(p_values)
+        assert rows["detectable"].tolist() == pytest.approx(detectable)
     assert (tests["p_value"] <= tests["p_adjusted"]).all()
 
 
@@ -122,6 +136,10 @@ def test_a_difference_of_0_but_for_rounding_is_not_significant():
     for families in (np.arange(3), np.zeros(3)):
         assert sign_flip_tests(parts, families, 10, ())["p_sign_flip"].tolist() == [1, 1, 1]
         assert bootstrapped(parts, families)["p_value"].tolist() == [1, 1, 1]
+    values = np.random.default_rng(8).gamma(1e3, size=(40, 1))
+    beside = np.hstack([values, np.tile(1e-8 * np.sin(values), 2)])  # whose errors do not count
+    alone, family = (bootstrapped(one, np.zeros(one.shape[1])) for one in (values, beside))
+    assert family["detectable"][0] == pytest.approx(alone["detectable"][0])
     assert (sign_flip_tests(np.zeros((4, 1)), np.zeros(1), 10, ()) == 1).all(axis=None)
     assert (bootstrapped(np.zeros((4, 1)), np.zeros(1))[P_VALUES] == 1).all(axis=None)
 
