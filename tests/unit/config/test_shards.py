@@ -21,7 +21,7 @@ from pisoft.errors import BenchmarkError
 CATALOGUE = Path(__file__).parents[3] / "config/catalogue"
 
 
-def run_of(shard_size, factor=1.0, evaluated=None, **changes):
+def run_of(shard_size, factor=1.0, evaluated=None, samples=None, **changes):
     """Return a run of a tiny model on a dataset that is cut into shards of a size."""
     raw = {
         "run": "parts", "models": ["small"], "datasets": ["pieces"], "block_size": 4,
@@ -30,7 +30,7 @@ def run_of(shard_size, factor=1.0, evaluated=None, **changes):
             "models": {"small": {"extends": "demo-llama", "shard_factor": factor,
                 "source": {"kind": "trained", "architecture": "llama", "datasets": ["pieces"]}}},
             "datasets": {"pieces": {"extends": "demo-sentiment", "shard_size": shard_size,
-                "evaluation_shard_size": evaluated}},
+                "evaluation_shard_size": evaluated, "samples": samples}},
         },
         **changes,
     }  # fmt: skip
@@ -43,6 +43,7 @@ def run_of(shard_size, factor=1.0, evaluated=None, **changes):
         (None, None, 1, 20, [None], [None]),
         (8, None, 1, 20, [(0, 8), (8, 16), (16, 20)], [(0, 8), (8, 16), (16, 20)]),
         (11, None, 1, 20, [(0, 8), (8, 16), (16, 20)], [(0, 8), (8, 16), (16, 20)]),  # blocks of 4
+        (20, None, 1, 20, [(0, 20)], [(0, 20)]),
         (16, None, 0.5, 20, [(0, 16), (16, 20)], [(0, 8), (8, 16), (16, 20)]),
         (8, None, 0.01, 10, [(0, 8), (8, 10)], [(0, 4), (4, 8), (8, 10)]),  # a block at least
         (20, 8, 1, 20, [(0, 16), (16, 20)], [(0, 8), (8, 16), (16, 20)]),  # whole evaluations
@@ -74,6 +75,12 @@ def test_more_samples_leave_full_shards_what_they_are():
     assert SampleJob.of(few, part="pieces").samples == 20
 
 
+def test_a_run_takes_no_more_samples_than_the_dataset_or_the_run_allows():
+    for of_dataset, of_run in ((12, 20), (20, 12), (12, None), (None, 12)):
+        config = run_of(8, samples=of_dataset, max_samples=of_run)
+        assert sample_limit(config, "pieces") == 12
+
+
 def test_without_a_number_of_samples_there_are_no_shards():
     config = run_of(8)
     assert sample_limit(config, "pieces") is None
@@ -86,6 +93,7 @@ def test_there_are_no_more_shards_than_jobs_that_can_be_planned():
     message = r"'pieces': shard_size: 8 samples of 10000000 are 1250000 shards .* allowed are 10000"
     with pytest.raises(BenchmarkError, match=message):
         parts(config, "small", "pieces")
+    assert len(parts(run_of(4, max_samples=40_000), "small", "pieces")) == 10_000
     assert len(parts(run_of(10**18, 1e300, max_samples=20), "small", "pieces")) == 1
 
 
