@@ -1,28 +1,34 @@
 """Typed files: what fits is stored, what does not is refused, and nothing is half-written."""
 
 import os
+import platform
 import re
 import stat
 import subprocess
 import sys
+from importlib.metadata import version
 from pathlib import Path
 
+import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
 import pisoft
 from helpers.workflow_rules import parsed_rules
 from pisoft.errors import BenchmarkError
-from pisoft.store.parquet import provenance, read_provenance, read_rows, read_table, write_rows
+from pisoft.store.parquet import (
+    made_with,
+    meanings,
+    provenance,
+    read_provenance,
+    read_rows,
+    read_table,
+    write_rows,
+)
 from pisoft.store.schemas import FILES
 
-ROW = {
-    "sample_id": "d/1",
-    "step": 0,
-    "raw_scores": [0.5, 1.0],
-    "converged": None,
-    "status": "ok",
-}
+ROW = {"sample_id": "d/1", "step": 0, "raw_scores": [0.5, 1.0], "converged": None, "status": "ok"}
+STATUS = "nonfinite_attribution"
 
 
 def test_rows_come_back_with_their_provenance(tmp_path):
@@ -34,8 +40,21 @@ def test_rows_come_back_with_their_provenance(tmp_path):
     assert stored["device"] == "cpu"
     assert stored["kind"] == "attributions"
     packages = {"torch", "transformers", "tokenizers", "inseq", "captum", "bitsandbytes", "numpy"}
-    assert stored["packages"].keys() >= packages
-    assert set(stored) >= {"python", "git_commit"}
+    packages |= {"datasets", "pyarrow", "pandas"}
+    assert stored["packages"] == {name: version(name) for name in packages}
+    assert stored["python"] == platform.python_version()
+    assert made_with([path])["python"] == (stored["python"],)
+    assert re.fullmatch("[0-9a-f]{40}", stored["git_commit"] or 40 * "0")
+
+
+def test_equal_rows_and_facts_are_equal_bytes_in_any_order_of_the_facts_compressed(tmp_path):
+    paths = [tmp_path / "one.parquet", tmp_path / "other.parquet"]
+    for path, facts in zip(
+        paths, ({"seed": 1, "device": "cpu"}, {"device": "cpu", "seed": 1}), strict=True
+    ):
+        write_rows(path, "attributions", [ROW], facts)
+    assert paths[0].read_bytes() == paths[1].read_bytes()
+    assert pq.ParquetFile(paths[0]).metadata.row_group(0).column(0).compression == "ZSTD"
 
 
 @pytest.mark.parametrize("umask", [0o022, 0o002, 0o077])
@@ -48,54 +67,54 @@ def test_a_file_has_the_mode_that_the_umask_leaves(tmp_path, umask):
     assert stat.S_IMODE((tmp_path / "scores.parquet").stat().st_mode) == 0o666 & ~umask
 
 
-def test_a_failed_write_keeps_the_old_file(tmp_path, monkeypatch):
-    path = tmp_path / "a.parquet"
-    write_rows(path, "attributions", [ROW], {})
-
-    def full(*args, **kwargs):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(pq, "write_table", full)
-    with pytest.raises(BenchmarkError, match=r"a\.parquet: cannot be written: .*No space left"):
-        write_rows(path, "attributions", [ROW | {"step": 5}], {})
-    assert read_rows(path, "attributions") == [ROW]
-    assert [file.name for file in tmp_path.iterdir()] == ["a.parquet"]
-
-
-def test_a_file_that_the_system_cuts_short_is_one_error_and_leaves_nothing(tmp_path):
+def test_a_write_that_the_system_cuts_short_is_one_error_and_keeps_the_old_file(tmp_path):
     """The real thing: a limit on the size of files stands for a full disk."""
+    path = tmp_path / "cell.parquet"
+    write_rows(path, "attributions", [ROW], {})
     code = (
-        "import random, resource, signal, sys\n"
+        "import argparse, random, resource, signal\n"
         "from pathlib import Path\n"
         "from pisoft.store.parquet import write_rows\n"
         "from pisoft.workflow.commandline import run\n"
-        "import argparse\n"
         "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
-        "row = {'sample_id': 'a', 'step': 0, 'converged': None, 'status': 'ok'}\n"
+        f"row = {ROW | {'raw_scores': None}}\n"
         "row['raw_scores'] = [random.random() for _ in range(100_000)]\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, 50_000))\n"
-        f"path = Path({str(tmp_path / 'cell.parquet')!r})\n"
+        f"path = Path({str(path)!r})\n"
         "run(lambda _: write_rows(path, 'attributions', [row], {}), argparse.ArgumentParser())\n"
     )
-    other = tmp_path / "finished.parquet"
-    write_rows(other, "attributions", [ROW], {})
+    environment = os.environ | {"PYTHONPATH": str(Path(pisoft.__file__).parents[1])}
     finished = subprocess.run(
-        [sys.executable, "-c", code],
-        env=os.environ | {"PYTHONPATH": str(Path(pisoft.__file__).parents[1])},
-        capture_output=True,
-        text=True,
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True
     )
     assert finished.returncode == 1
-    assert "cell.parquet: cannot be written: " in finished.stderr
     assert finished.stderr.startswith("error: "), finished.stderr
-    assert list(tmp_path.iterdir()) == [other]
-    assert read_rows(other, "attributions") == [ROW]
+    assert "cell.parquet: cannot be written: " in finished.stderr
+    assert list(tmp_path.iterdir()) == [path]
+    assert read_rows(path, "attributions") == [ROW]
+
+
+def test_a_flipped_bit_is_refused_and_never_another_number(tmp_path):
+    path = tmp_path / "a.parquet"
+    scores = np.random.default_rng(0).random(10_000, dtype=np.float32)
+    write_rows(path, "attributions", [ROW | {"raw_scores": scores.tolist()}], {})
+    stored = bytearray(path.read_bytes())
+    stored[len(stored) // 2] ^= 1
+    path.write_bytes(stored)
+    with pytest.raises(BenchmarkError, match=r"a\.parquet: is not a readable.*delete the file"):
+        read_table(path, "attributions")
 
 
 def test_rows_that_failed_are_told(tmp_path, caplog):
-    failed = ROW | {"raw_scores": None, "status": "nonfinite_attribution"}
-    write_rows(tmp_path / "a.parquet", "attributions", [ROW, failed, failed], {})
-    assert caplog.messages == ["a.parquet: of 3 rows, 2 nonfinite_attribution"]
+    failed = [
+        ROW | {"raw_scores": None, "status": status} for status in (*2 * [STATUS], "no_evidence")
+    ]
+    write_rows(tmp_path / "a.parquet", "attributions", [ROW, *failed], {})
+    assert caplog.messages == ["a.parquet: of 4 rows, 1 no_evidence, 2 nonfinite_attribution"]
+    assert meanings(["ok", STATUS, "no_evidence", STATUS]) == (
+        "nonfinite_attribution: a score is not a finite number; "
+        "no_evidence: no token of the prompt is marked as evidence"
+    )
 
 
 def test_a_corrupt_file_is_named_with_the_fix(tmp_path):
