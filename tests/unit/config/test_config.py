@@ -117,13 +117,6 @@ def test_a_run_file_says_what_jobs_may_ask_of_its_site(load):
     assert load("models/small/device", "cuda", resources=asked).models["small"].device == "cuda"
 
 
-def test_a_restriction_of_a_model_that_is_not_selected_does_no_harm(load):
-    config = load(restrictions={"trained": {"methods": ["random"]}})
-    assert config.cells() == [
-        Cell(protocol="dynamic", model="small", method="saliency", dataset="reviews")
-    ]
-
-
 @pytest.mark.parametrize(
     ("path", "value", "parts"),
     [
@@ -390,12 +383,14 @@ def test_a_masked_model_can_be_added_by_the_run_file_alone(load):
     assert job.masked_model == expected
 
 
-def test_a_masked_model_that_no_method_needs_may_be_out_of_reach(load):
-    assert list(load(masked_model="kept-masked").masked_models) == ["kept-masked"]
-
-
-def test_unselected_entries_are_not_looked_at(load):
-    assert load("models/broken", {"labbel": 1})
+def test_what_the_run_does_not_select_or_need_does_no_harm(load):
+    """An entry, a restriction, and a masked model that no method needs."""
+    changes = {"restrictions": {"trained": {"methods": ["random"]}}, "masked_model": "kept-masked"}
+    config = load("models/broken", {"labbel": 1}, **changes)
+    assert list(config.masked_models) == ["kept-masked"]
+    assert config.cells() == [
+        Cell(protocol="dynamic", model="small", method="saliency", dataset="reviews")
+    ]
 
 
 @pytest.mark.parametrize(
@@ -498,25 +493,17 @@ def test_an_absent_column_is_named_before_any_job(load, tmp_path):
         check_columns(FetchJob.of(config, dataset="mine"))
 
 
-@pytest.mark.parametrize(
-    ("path", "message"),
-    [
-        ("nowhere/gone.jsonl", "dataset 'mine': source.path: no such file: .*gone"),
-        ("{local_root}/mine.jsonl", "add `--config local_root=DIR`"),
-    ],
-)
-def test_a_local_file_that_is_not_there_is_named(load, path, message):
-    with pytest.raises(BenchmarkError, match=message):
-        load(datasets=["mine"], catalogue=local_dataset(path))
-
-
-def test_a_local_root_is_filled_in_every_file_of_a_list(load, tmp_path):
+def test_a_local_root_is_filled_in_every_file_of_a_list_and_one_that_is_not_there_named(
+    load, tmp_path
+):
     additions = local_dataset("")
     additions["datasets"]["mine"]["source"]["path"] = paths = ["{local_root}/a", "{local_root}/b"]
-    with pytest.raises(BenchmarkError, match=r"not set, but '{local_root}/a' needs it"):
+    missing = r"local_root: not set, but '{local_root}/a' needs it; add `--config local_root=DIR`"
+    with pytest.raises(BenchmarkError, match=missing):
         load(datasets=["mine"], catalogue=additions)
     (tmp_path / "a").touch()
-    with pytest.raises(BenchmarkError, match=rf"source.path: no such file: {tmp_path}/b"):
+    missing = f"dataset 'mine': source.path: no such file: {tmp_path}/b"
+    with pytest.raises(BenchmarkError, match=missing):
         load(datasets=["mine"], catalogue=additions, local_root=str(tmp_path))
     (tmp_path / "b").touch()
     config = load(datasets=["mine"], catalogue=additions, local_root=str(tmp_path))
@@ -739,7 +726,12 @@ def test_settings_hold_no_markup(load):
     assert json.loads(text)["datasets"]["reviews"] == label
 
 
-def test_a_run_file_that_asks_for_python_is_refused(tmp_path):
+def test_messages_name_all_run_files_and_one_that_asks_for_python_is_refused(tmp_path):
+    files = [tmp_path / "one.yaml", tmp_path / "two.yaml"]
+    for file in files:
+        file.write_text("run: r\n", encoding="utf-8")
+    with pytest.raises(BenchmarkError, match=f"^{files[0]}, {files[1]}: seed: "):
+        load_run({**RUN, "seed": -1}, files, tmp_path, load_method)
     path = tmp_path / "run.yaml"
     path.write_text("__use_yte__: true\nrun: ?1 + 1\n", encoding="utf-8")
     with pytest.raises(BenchmarkError, match=r"run\.yaml: __use_yte__ is not allowed"):
