@@ -93,6 +93,7 @@ def by_test(decided: pd.DataFrame, comparisons: pd.DataFrame) -> pd.DataFrame:
     p_values = joined["p_adjusted"].astype(float)
     significant = p_values < LEVEL
     higher = significant & (joined["value"].astype(float) > 0)
-    found = {"higher": higher, "lower": significant, NOT_TESTED: p_values.isna()}
-    verdicts = np.select([*found.values()], [*found], NOT_SIGNIFICANT)
+    verdicts = np.select(
+        [higher, significant, p_values.isna()], ["higher", "lower", NOT_TESTED], NOT_SIGNIFICANT
+    )
     return joined.rename(columns={"available": "n"}).assign(part=BY_TEST, text=verdicts)
