@@ -178,8 +178,10 @@ def other_token(source, prompt, position, uniform):
     token = prompt["input_ids"][position]
     if source == "records":
         texts = [zip(row["input_ids"], row["content_mask"], strict=True) for row in PROMPTS]
-        others = sorted(one for text in texts for one, inside in text if inside and one != token)
-        return others[int(uniform * len(others))]
+        candidates = sorted(
+            one for text in texts for one, inside in text if inside and one != token
+        )
+        return candidates[int(uniform * len(candidates))]
     masked, tokenizer = numbered(VOCABULARY), numbered_tokenizer(VOCABULARY)
     best, shares = replacements(masked, tokenizer, prompt["input_ids"], 10, 1, [position])
     shares = shares[position].double()
@@ -235,8 +237,8 @@ def test_drawn_tokens_are_the_same_in_any_order_of_the_records_and_stay_without_
     np.testing.assert_array_equal(again, replacing("records")(prompt, content))
     content = np.arange(1, 41)
     alone = prompt_row("s", [1, *[5] * 40], content)
-    for others, expected in (([], {5}), ([6], {6}), ([4, 6], {4, 6})):
-        records = [alone, prompt_row("t", [1, *others], range(1, 1 + len(others)))]
+    for extra, expected in (([], {5}), ([6], {6}), ([4, 6], {4, 6})):
+        records = [alone, prompt_row("t", [1, *extra], range(1, 1 + len(extra)))]
         assert {*drawn(records, "content", 1)(alone, content)} == expected
 
 

@@ -16,5 +16,5 @@ def test_on_a_grid_without_halves_no_method_is_said_to_have_equal_ones():
             for pi in (0.6, 0.9)
         ],
     )
-    shown = table(view({"advantage": rows}, CELL, methods={"a": "A"}, datasets={"sst2": "SST-2"}))
-    assert shown.notes[0] == "π-Soft-NS ↑: methods better than random scores no value: 1."
+    drawn = table(view({"advantage": rows}, CELL, methods={"a": "A"}, datasets={"sst2": "SST-2"}))
+    assert drawn.notes[0] == "π-Soft-NS ↑: methods better than random scores no value: 1."

@@ -16,6 +16,6 @@ def test_a_mean_of_a_single_cluster_has_no_error():
     )
     clusters = {f"rest-{place}": "one" for place in range(3)}
     rows = summary_table("depths", [depth_statistics(pd.DataFrame(study), clusters)]).to_pandas()
-    shown = table(view({"depths": rows}, CELL, datasets={"sst2": "SST-2"}))
-    selected = shown.columns.index("Selected")
-    assert {row.entries[selected].text for block in shown.blocks for row in block.rows} == {"0.600"}
+    drawn = table(view({"depths": rows}, CELL, datasets={"sst2": "SST-2"}))
+    selected = drawn.columns.index("Selected")
+    assert {row.entries[selected].text for block in drawn.blocks for row in block.rows} == {"0.600"}
