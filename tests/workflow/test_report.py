@@ -263,9 +263,8 @@ def test_the_front_page_links_to_every_table_and_figure(visited, report):
 def test_a_figure_opens_in_a_page_with_its_caption_and_data(browser, report):
     opened = visit(browser, report.parent / f"{PAGE_OF_FIGURE}.html")
     assert opened.page.locator("img").evaluate("image => image.naturalWidth") > 100
-    assert "Below each panel stand, the highest area under the curve" in opened.page.inner_text(
-        "main"
-    )
+    caption = "Below each panel, methods in colour are listed from the highest area"
+    assert caption in opened.page.inner_text("main")
     names = opened.page.locator("main a").all_inner_texts()
     assert names == ["PDF", "PNG", "SVG", "curves, Parquet", "statistics, Parquet"]
     opened.page.close()
