@@ -97,7 +97,7 @@ def test_what_single_samples_lack_is_left_out_and_explained(results):
     shares = f"Shares between samples and of draws: {LEFT_OUT}"
     variance = page_of(results, "tables/variance_components/dynamic/toy")
     assert shares in variance
-    assert "The deviation is of areas completed from the 2 retaining probabilities" in variance
+    assert "The deviation is that of areas completed from the 2 retaining probabilities" in variance
     explorer = page_of(results, "explorer")
     assert "Single samples have no curve and no AUC here: each step is measured at 2 of" in explorer
 
