@@ -22,7 +22,7 @@ CHANGES = {  # of the small run
     "sensitivity: false": "metric_validation: {noise: [1], permutations: 0}",
     "ranking: {answer_deletion: true}": "ranking: null",
 }
-LEFT_OUT = "not computed, as <code>pi_per_step: 2</code> gives a single sample no area of its own"
+LEFT_OUT = "not computed, because with <code>pi_per_step: 2</code> a single sample has no area"
 CALIBRATED = ("auc_pi_soft_ns", "auc_pi_soft_nc")
 
 
