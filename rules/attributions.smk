@@ -8,8 +8,7 @@
 
 rule attribute:
     input:
-        prompts=rules.build_prompts.output.prompts,
-        generations=rules.generate.output.generations,
+        **SOURCES.explained,
         model=SOURCES.model,
         masked_model=SOURCES.masked_model,
     output:
@@ -89,8 +88,7 @@ use rule export_prompts as import_scores with:
 # Constructed scores, and permuted scores of methods; they have no times.
 use rule export_prompts as construct_scores with:
     input:
-        prompts=rules.build_prompts.output.prompts,
-        generations=rules.generate.output.generations,
+        **SOURCES.explained,
         attributions=SOURCES.permuted_scores,
     output:
         attributions="<data>/attributions/{model}/{method}/{part}.parquet",

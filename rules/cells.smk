@@ -52,9 +52,7 @@ def fitting_cells(pattern):
 def files_of(cells, pattern):
     """Return a pattern's files for cells."""
     files = {}
-    # The only files of the π-Soft evaluation, which has shards of its own.
-    parts_of = evaluation_parts if pattern.startswith("<data>/soft/") else parts
     for cell in cells:
-        every = parts_of(CONFIG, cell.model, cell.dataset) if "{part}" in pattern else [""]
+        every = parts_of_files(CONFIG, pattern, cell) if "{part}" in pattern else [""]
         files |= dict.fromkeys(pattern.format(**cell.wildcards, part=part) for part in every)
     return [*files]

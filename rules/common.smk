@@ -19,7 +19,7 @@ sys.path.insert(0, str(SCRIPTS))
 from pisoft.store.schemas import FILES
 from pisoft.config.captions import Sections, demonstration_warning, settings_as_yaml
 from pisoft.config.cells import MARK, SHUFFLED_LABELS
-from pisoft.config.shards import evaluation_parts, parts
+from pisoft.config.shards import parts_of_files
 from pisoft.config.jobs.cells import ranked_datasets
 from pisoft.config.jobs.hub import commit_file, hub_datasets, hub_models
 from pisoft.config.methods import ScoresFile

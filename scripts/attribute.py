@@ -17,7 +17,7 @@ from pisoft.models.masked import load_masked_model
 from pisoft.models.randomised import randomise_last_layers
 from pisoft.models.repository import located
 from pisoft.progress import progress
-from pisoft.store.cells import read_generations, read_prompts
+from pisoft.store.cells import read_pairs
 from pisoft.store.parquet import provenance, write_rows
 from pisoft.workflow.commandline import OF_MODEL, job_parser, run
 
@@ -25,11 +25,8 @@ from pisoft.workflow.commandline import OF_MODEL, job_parser, run
 def main(arguments: argparse.Namespace) -> None:
     """Read prompts and generations, attribute block by block, write one row per step."""
     settings = AttributeJob.model_validate_json(arguments.settings)
-    prompts = read_prompts(arguments.prompts)
-    generations = read_generations(
-        arguments.generations, arguments.prompts, prompts, settings.target
-    )
-    pairs = list(zip(prompts, generations, strict=True))
+    files = arguments.prompts, arguments.generations
+    pairs = read_pairs(*files, settings.target, settings.rows)
     method_class = load_method(settings.method)
     place = located(settings.model, arguments.model)
     model = load_model(*place, arguments.gpus) if method_class.needs_model else load_outline(*place)

@@ -7,7 +7,7 @@ import argparse
 from pisoft.config.jobs.cells import ConstructJob
 from pisoft.config.studies import Control
 from pisoft.faithfulness.controls import control_rows, permuted_rows
-from pisoft.store.cells import read_attributions, read_generations, read_prompts
+from pisoft.store.cells import read_cell, read_pairs
 from pisoft.store.parquet import provenance, write_rows
 from pisoft.workflow.commandline import job_parser, run
 
@@ -17,20 +17,17 @@ def main(arguments: argparse.Namespace) -> None:
     settings = ConstructJob.model_validate_json(arguments.settings)
     source, scope, seed = settings.source, settings.scope, settings.seed
     inputs = {kind: path for kind, (path,) in arguments.files.items()}
-    prompts = read_prompts(inputs["prompts"])
-    generations = read_generations(inputs["generations"], inputs["prompts"], prompts)
     if isinstance(source, Control):
         rows = [
             row
-            for pair in zip(prompts, generations, strict=True)
+            for pair in read_pairs(**inputs, rows=settings.rows)
             for row in control_rows(*pair, source, scope, seed, settings.step_scores)
         ]
     else:
-        given = read_attributions(inputs["attributions"], inputs["prompts"], prompts, generations)
         rows = [
             row
-            for prompt in prompts
-            for row in permuted_rows(prompt, given[prompt["sample_id"]], source, scope, seed)
+            for prompt, _, scores in read_cell(**inputs, rows=settings.rows)
+            for row in permuted_rows(prompt, scores, source, scope, seed)
         ]
     origin = provenance(settings.model_dump(mode="json"))
     (output,) = arguments.outputs["attributions"]

@@ -13,7 +13,7 @@ from pisoft.models.device import reset_peak_memory, token_budget
 from pisoft.models.loading import evaluation_facts, load_model
 from pisoft.models.repository import located
 from pisoft.progress import progress
-from pisoft.store.cells import read_cell, read_prompts
+from pisoft.store.cells import read_cell, read_pairs
 from pisoft.store.parquet import provenance, write_rows
 from pisoft.store.shards import expanded
 from pisoft.workflow.commandline import OF_MODEL, job_parser, run
@@ -29,7 +29,8 @@ def main(arguments: argparse.Namespace) -> None:
     if settings.not_applicable is None:
         rows, facts = evaluate(arguments, settings)
     else:
-        rows = not_applicable_rows(read_prompts(arguments.prompts), settings.scope)
+        pairs = read_pairs(arguments.prompts, arguments.generations, rows=settings.rows)
+        rows = not_applicable_rows([prompt for prompt, _ in pairs], settings.scope)
     origin = provenance(settings.model_dump(mode="json"), **facts)
     write_rows(arguments.output, "ranking", rows, origin)
 
@@ -38,13 +39,8 @@ def evaluate(
     arguments: argparse.Namespace, settings: RankingJob
 ) -> tuple[list[Row], dict[str, Any]]:
     """Return the rows, and what the job was run with and needed."""
-    prompts, generations, attributions = read_cell(
-        arguments.prompts, arguments.generations, arguments.attributions
-    )
-    triples = [
-        (prompt, generation, attributions[prompt["sample_id"]])
-        for prompt, generation in zip(prompts, generations, strict=True)
-    ]
+    inputs = arguments.prompts, arguments.generations, arguments.attributions
+    samples = read_cell(*inputs, rows=settings.rows)
     model = load_model(*located(settings.model, arguments.model), arguments.gpus)
     budget = token_budget(settings.token_budget, model.device)
     files = [path for pattern in arguments.replacements for path in expanded(pattern)]
@@ -54,7 +50,7 @@ def evaluate(
     )
     reset_peak_memory(model.device)
     rows = []
-    chosen = blocks(triples, settings.block_size)
+    chosen = blocks(samples, settings.block_size)
     for block in progress(chosen, sum(map(len, chosen)), "ranking"):
         for prompt, _, _ in block:
             where = f"{arguments.prompts}: sample {prompt['sample_id']}"

@@ -22,17 +22,11 @@ def main(arguments: argparse.Namespace) -> None:
     """Read a cell, measure every draw, write one row per step and retaining probability."""
     settings = EvaluateJob.model_validate_json(arguments.settings)
     evaluation = settings.evaluation
-    prompts, answers, attributions = read_cell(
-        arguments.prompts, arguments.generations, arguments.attributions, settings.target
-    )
-    generations = {row["sample_id"]: row for row in answers}
+    files = arguments.prompts, arguments.generations, arguments.attributions
+    samples = read_cell(*files, settings.target, settings.rows)
     model = load_model(*located(settings.model, arguments.model), arguments.gpus)
     if settings.compile:
         compile_layers(model)
-    samples = [
-        (prompt, generations[prompt["sample_id"]], attributions[prompt["sample_id"]])
-        for prompt in prompts[slice(*(settings.rows or (None,)))]
-    ]
     in_blocks = blocks(samples, settings.block_size)
     steps = evaluations_of_cell(model, in_blocks, evaluation, settings.seed, settings.first_place)
     budget = token_budget(settings.token_budget, model.device)

@@ -10,7 +10,7 @@ from pisoft.models.device import reset_peak_memory, token_budget
 from pisoft.models.loading import evaluation_facts, load_model
 from pisoft.models.repository import located
 from pisoft.progress import progress
-from pisoft.store.cells import read_generations, read_prompts
+from pisoft.store.cells import read_pairs
 from pisoft.store.parquet import provenance, write_rows
 from pisoft.workflow.commandline import OF_MODEL, job_parser, run
 
@@ -20,12 +20,10 @@ INPUTS = ("prompts", "generations")
 def main(arguments: argparse.Namespace) -> None:
     """Inspect sample by sample."""
     settings = InspectJob.model_validate_json(arguments.settings)
-    prompts = read_prompts(arguments.prompts)
-    generations = read_generations(arguments.generations, arguments.prompts, prompts)
+    samples = read_pairs(arguments.prompts, arguments.generations)
     model = load_model(*located(settings.model, arguments.model), arguments.gpus)
     inspector = Inspector(model, settings, token_budget(settings.token_budget, model.device))
     reset_peak_memory(model.device)
-    samples = list(zip(prompts, generations, strict=True))
     rows = [
         row
         for sample in progress(samples, len(samples), "inspecting", "samples")

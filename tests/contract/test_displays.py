@@ -255,10 +255,16 @@ def test_a_module_without_the_decorator_is_no_display():
 
 
 def test_a_display_reads_all_shards_of_a_dataset_that_is_cut():
-    labels = {"models": {"m": "M"}, "datasets": {"a": "A", "b": "B"}, "methods": {"x": "X"}}
-    shards = {"m": {"a": None, "b": (10, 4)}}
-    smaller = {"m": {"a": None, "b": (10, 2)}}
-    settings = display_settings(**labels, shards=shards, evaluation_shards=smaller)
+    labels = {
+        "models": {"m": "M"},
+        "datasets": {"a": "A", "b": "B"},
+        "methods": {"x": "X", "slow": "S"},
+    }
+    cuts = {
+        name: {"m": {"a": None, "b": (10, size)}}
+        for name, size in (("shards", 8), ("half_shards", 4), ("evaluation_shards", 2))
+    }
+    settings = display_settings(**labels, **cuts, in_half_shards=("slow",))
     described = Display(title="", by=("model",), reads=("attributions", "soft", "statistics"))
     patterns = {
         "attributions": "d/attributions/{model}/{method}/{part}.parquet",
@@ -270,9 +276,13 @@ def test_a_display_reads_all_shards_of_a_dataset_that_is_cut():
     assert set(files) == {"attributions", "soft", "statistics"}, "what it does not read is left out"
     assert files["statistics"] == [Path("d/summary/statistics.parquet")]
     read = [str(file) for path in files["attributions"] for file in shards_of(path)]
-    folder = "d/attributions/m/x"
+    folder = "d/attributions/m"
     assert read == [
-        f"{folder}/a.parquet",
-        *(f"{folder}/b/{n}.parquet" for n in ("0-4", "4-8", "8-10")),
+        *(f"{folder}/x/{part}.parquet" for part in ("a", "b/0-8", "b/8-10")),
+        *(f"{folder}/slow/{part}.parquet" for part in ("a", "b/0-4", "b/4-8", "b/8-10")),
     ]
-    assert files["soft"] == [Path("d/soft/m/x/a.parquet"), Path("d/soft/m/x/b.10-by-2")]
+    assert files["soft"] == [
+        Path(f"d/soft/m/{method}/{dataset}")
+        for method in ("x", "slow")
+        for dataset in ("a.parquet", "b.10-by-2")
+    ]

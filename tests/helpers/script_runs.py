@@ -66,7 +66,7 @@ def display_settings(**settings: Any) -> DisplayJob:
         **{"score_floor": 1e-4, "top_share": 0.25, "equivalence_margin": None},
         "targets": dict.fromkeys(names["datasets"], ("label",)),
         "shards": (uncut := {name: dict.fromkeys(names["datasets"]) for name in names["models"]}),
-        "evaluation_shards": uncut,
+        **{"half_shards": uncut, "evaluation_shards": uncut, "in_half_shards": ()},
     }
     return DisplayJob(**plain | names)
 

@@ -13,14 +13,17 @@ from helpers.shared_runs import SAMPLES
 
 pytestmark = [pytest.mark.workflow, pytest.mark.slow]
 
-CELLS = (
-    "generations/toy/toy-sentiment",
-    "attributions/toy/saliency/toy-sentiment",
-    "soft/dynamic/toy/saliency/toy-sentiment",
-    "ranking/toy/saliency/toy-sentiment",
-)
 DATASET = "toy-sentiment"
-PLACES = ("0-4", f"4-{SAMPLES}")
+LARGE, SMALL = ("0-4", f"4-{SAMPLES}"), ("0-2", "2-4", f"4-{SAMPLES}")
+CELLS = {
+    f"generations/toy/{DATASET}": LARGE,
+    f"attributions/toy/saliency/{DATASET}": LARGE,
+    f"attributions/toy/occlusion/{DATASET}": SMALL,  # a slow method
+    f"ranking/toy/saliency/{DATASET}": LARGE,
+    f"ranking/toy/occlusion/{DATASET}": SMALL,
+    f"soft/dynamic/toy/saliency/{DATASET}": SMALL,
+    f"soft/dynamic/toy/occlusion/{DATASET}": SMALL,
+}
 SUMMARIES = ("accuracy", "soft_samples", "ranking_samples", "evidence_samples")
 
 
@@ -31,17 +34,25 @@ def of_saliency(file):
 
 
 def test_shards_give_the_bits_of_the_whole_and_more_samples_compute_only_theirs(finished):
-    alone = ("--config", "methods=[saliency]")
+    alone = ("--config", "methods=[saliency, occlusion]")
     results, path = finished.folder / "results/tiny", finished.folder / "config/tiny.yaml"
+    path.write_text(
+        path.read_text().replace("  datasets:", "  methods: {occlusion: {}}\n  datasets:")
+    )
+    finished.snakemake(
+        "--cores", "2", *alone, "--",
+        *(f"results/tiny/data/{cell}.parquet" for cell in CELLS if "occlusion" in cell),
+    )  # fmt: skip
     summaries = [results / f"data/summary/{name}.parquet" for name in SUMMARIES]
     whole = [of_saliency(file) for file in summaries]
-    path.write_text(path.read_text().rstrip() + "\n      shard_size: 4\n")
-    files = [results / f"data/{cell}/{places}.parquet" for cell in CELLS for places in PLACES]
+    sizes = "\n      shard_size: 4\n      evaluation_shard_size: 2\n"
+    path.write_text(path.read_text().rstrip() + sizes)
+    files = [results / f"data/{cell}/{part}.parquet" for cell in CELLS for part in CELLS[cell]]
     files += [*summaries, results / "explorer.html"]
     targets = [str(file.relative_to(finished.folder)) for file in files]
     finished.snakemake("--cores", "2", *alone, "--", *targets)
-    for cell in CELLS:
-        files = [results / f"data/{cell}/{places}.parquet" for places in PLACES]
+    for cell, places in CELLS.items():
+        files = [results / f"data/{cell}/{part}.parquet" for part in places]
         assert sorted(files) == sorted((results / "data" / cell).glob("[0-9]*"))
         made = pa.concat_tables([pq.read_table(file) for file in files])
         assert made.equals(pq.read_table(results / f"data/{cell}.parquet")), cell
@@ -51,5 +62,8 @@ def test_shards_give_the_bits_of_the_whole_and_more_samples_compute_only_theirs(
     path.write_text(path.read_text().replace(f"max_samples: {SAMPLES}", "max_samples: 9"))
     pending = {Path(name) for name in finished.pending(*alone)}
     added = {name for name in pending if name.parts[0] == "data" and name.parent.name == DATASET}
-    assert {name.name for name in added} == {"4-8.parquet", "8-9.parquet"}
-    assert Path("data/soft/dynamic/toy/saliency/toy-sentiment/4-8.parquet") in added
+    assert {name.name for name in added} == {
+        f"{places}.parquet" for places in ("4-8", "8-9", "4-6", "6-8")
+    }
+    for cell, first in {"generations/toy": "4-8", "attributions/toy/occlusion": "4-6"}.items():
+        assert Path(f"data/{cell}/{DATASET}/{first}.parquet") in added

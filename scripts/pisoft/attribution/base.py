@@ -102,6 +102,7 @@ class AttributionMethod(ABC):
     needs_model: ClassVar[bool] = True  # else its jobs load no weights and hold no GPU
     needs_attention: ClassVar[bool] = False  # it looks into the attention of decoder layers
     needs_masked_model: ClassVar[bool] = False  # the run's masked language model is loaded for it
+    half_shards: ClassVar[bool] = False  # so slow that its jobs have half as many samples
     scoped: ClassVar[bool] = False  # raw scores depend on the scope; set by :class:`ScopedMethod`
     modifies_backward: ClassVar[bool] = False  # which is not done with quantised weights
     # It stops by a rule; samples and steps where it was not met are added to `unconverged`.
@@ -195,6 +196,7 @@ class ScopedMethod(AttributionMethod):
     """
 
     scoped = True
+    half_shards = True  # it reads many perturbed inputs
 
     @abstractmethod
     def forwards(self, prompt_tokens: float, steps: float, scope: range | None = None) -> float:

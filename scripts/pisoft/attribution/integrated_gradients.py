@@ -41,6 +41,7 @@ class IntegratedGradients(AttributionMethod):
     label = "Integrated Gradients"
     family = "gradient"
     explains_spans = True
+    half_shards = True
     reference = "Sundararajan et al. (2017), Axiomatic attribution for deep networks"
 
     Options = IntegratedGradientsOptions

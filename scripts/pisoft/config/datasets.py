@@ -222,7 +222,8 @@ class DatasetEntry(Strict):
     """Longest record to sample, in words of all its fields together; null: any length."""
     shard_size: int | None = Field(None, gt=0)
     """Samples per job, rounded down to whole blocks (at least one). An interrupted job loses at
-    most one shard; adding samples keeps complete shards. null: one job for all."""
+    most one shard; adding samples keeps complete shards. Jobs of slow methods have half as many.
+    null: one job for all."""
     evaluation_shard_size: int | None = Field(None, gt=0)
     """Samples per job of the π-Soft evaluation, the longest stage, rounded in the same way;
     null: `shard_size`."""

@@ -64,6 +64,7 @@ class MethodClass(Protocol):
     reference: str
     needs_model: bool
     needs_masked_model: bool
+    half_shards: bool
     scoped: bool
     modifies_backward: bool
     has_target: bool
@@ -87,6 +88,7 @@ class Method(Strict):
     source: ScoresFile | Control | Permuted | None = None  # of the scores of one that is not
     needs_model: bool = True
     needs_masked_model: bool = False
+    half_shards: bool = False  # so slow that its jobs have half as many samples
     scoped: bool = False  # computes scores of tokens in the run's scope only
     modifies_backward: bool = False
     target: Target | None = None  # None: the run's
@@ -142,6 +144,7 @@ def resolve_method(
         file=file,
         needs_model=method_class.needs_model,
         needs_masked_model=method_class.needs_masked_model,
+        half_shards=method_class.half_shards,
         scoped=method_class.scoped,
         modifies_backward=method_class.modifies_backward,
         target=entry.target,

@@ -98,6 +98,7 @@ def _metric_validation(
             family=config.methods[name].family,
             source=Permuted(method=name, number=number),
             target=config.methods[name].target,
+            half_shards=config.methods[name].half_shards,
         )
         for name, names in permuted.items()
         for number, new in enumerate(names, start=1)

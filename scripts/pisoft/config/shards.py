@@ -4,17 +4,20 @@ A part is named after its dataset, and a shard also after the places of its samp
 sampling, `sst2/128-256` (the last one excluded). More samples are further shards; those before
 stay what they are, but for the last one if it was not full.
 
-The π-Soft evaluation takes a hundred times as long as the other stages, so that its shards are
-smaller: a shard of the other stages holds one or more of them, whole.
+Long stages have smaller shards. The π-Soft evaluation takes a hundred times as long as the others,
+and the scores of slow methods ten times as long as those of others. A shard holds whole half
+shards, which slow methods have, and a half shard holds whole shards of the evaluation.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from typing import TYPE_CHECKING, NamedTuple
 
 from pisoft.errors import BenchmarkError
 
 if TYPE_CHECKING:
+    from pisoft.config.cells import Cell
     from pisoft.config.resolved import Config
 
 
@@ -39,10 +42,11 @@ class Shards(NamedTuple):
         return [f"{first}-{min(first + self.size, self.samples)}" for first in starts]
 
 
-def shards(config: Config, model: str, dataset: str) -> Shards | None:
-    """Return how a dataset is cut for a model; None: it is not.
+def shards(config: Config, model: str, dataset: str, *, halves: bool = False) -> Shards | None:
+    """Return how a dataset is cut for a model, or cut for its slow methods; None: it is not.
 
-    A shard holds `shard_size` samples, cut down to whole shards of the evaluation.
+    A shard holds `shard_size` samples, cut down to whole half shards; a half shard has half of
+    them, cut down to whole shards of the evaluation.
 
     Raises:
         BenchmarkError: as :func:`evaluation_shards`.
@@ -50,7 +54,8 @@ def shards(config: Config, model: str, dataset: str) -> Shards | None:
     size, cut = config.datasets[dataset].shard_size, evaluation_shards(config, model, dataset)
     if size is None or cut is None:
         return None
-    return cut._replace(size=cut.size * max(1, size // cut.size))
+    half = cut.size * max(1, size // 2 // cut.size)
+    return cut._replace(size=half if halves else half * max(1, size // half))
 
 
 def evaluation_shards(config: Config, model: str, dataset: str) -> Shards | None:
@@ -85,9 +90,13 @@ def evaluation_shards(config: Config, model: str, dataset: str) -> Shards | None
     return cut
 
 
-def parts(config: Config, model: str, dataset: str) -> list[str]:
-    """Return the parts of a dataset that are jobs of their own for a model; see :func:`shards`."""
-    return _names(dataset, shards(config, model, dataset))
+def parts(config: Config, model: str, dataset: str, method: str = "") -> list[str]:
+    """Return the parts of a dataset that are jobs of their own for a model; see :func:`shards`.
+
+    With a method: the parts in which its scores are computed, and ranked by.
+    """
+    halves = method != "" and config.evaluated_methods[method].half_shards
+    return _names(dataset, shards(config, model, dataset, halves=halves))
 
 
 def evaluation_parts(config: Config, model: str, dataset: str) -> list[str]:
@@ -95,12 +104,18 @@ def evaluation_parts(config: Config, model: str, dataset: str) -> list[str]:
     return _names(dataset, evaluation_shards(config, model, dataset))
 
 
-def enclosing_part(config: Config, model: str, part: str) -> str:
+def parts_of_files(config: Config, pattern: str, cell: Cell) -> list[str]:
+    """Return the parts of a cell for which there are files of a pattern."""
+    if pattern.startswith("<data>/soft/"):
+        return evaluation_parts(config, cell.model, cell.dataset)
+    method = cell.method if "{method}" in pattern else ""
+    return parts(config, cell.model, cell.dataset, method)
+
+
+def enclosing_part(config: Config, model: str, part: str, method: str = "") -> str:
     """Return the part of :func:`parts` that a part lies in."""
-    cut = shards(config, model, dataset_of(part))
-    if cut is None:
-        return part
-    return parts(config, model, dataset_of(part))[first_place(part) // cut.size]
+    larger = parts(config, model, dataset_of(part), method)
+    return larger[bisect_right(larger, first_place(part), key=first_place) - 1]
 
 
 def _names(dataset: str, cut: Shards | None) -> list[str]:

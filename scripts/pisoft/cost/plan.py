@@ -10,9 +10,9 @@ the numbers that IFR works through one by one, and start-up.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from statistics import fmean
 
@@ -178,15 +178,16 @@ class _Model:
         self._is_half = self._entry.dtype in HALF
         datasets = dict.fromkeys(cell.dataset for cell in config.cells() if cell.model == name)
         self.lengths = {one: sample_lengths(config, name, one, results) for one in datasets}
-        self.parts, self.evaluation_parts = (
-            {
-                # Samples that failed are not counted in a shard's places.
-                part: replace(lengths, samples=lengths.samples[slice(*(places(part) or (None,)))])
-                for dataset, lengths in self.lengths.items()
-                for part in parts_of(config, name, dataset)
-            }
-            for parts_of in (parts, evaluation_parts)
-        )
+        self._lengths_of = cache(self._cut_lengths)
+        self.parts = self._cut(part for one in self.lengths for part in parts(config, name, one))
+
+    def _cut(self, names: Iterable[str]) -> dict[str, Lengths]:
+        return {part: self._lengths_of(part) for part in names}
+
+    def _cut_lengths(self, part: str) -> Lengths:
+        """Return the lengths of a part, in whose places samples that failed are not counted."""
+        lengths = self.lengths[dataset_of(part)]
+        return replace(lengths, samples=lengths.samples[slice(*(places(part) or (None,)))])
 
     def job(
         self, rule: str, cell: str, low: float, high: float | None = None, *, float32: float = 0
@@ -229,16 +230,13 @@ class _Model:
         """Yield the jobs of a cell: attribution, evaluation, and ranking if it is `ranked`."""
         run_file, names = self._config.run_file, cell.wildcards
         routed = f"{names['protocol']}{names['operator']}/{self.name}"
-        parts, evaluation_parts = (
-            {part: lengths for part, lengths in of.items() if dataset_of(part) == cell.dataset}
-            for of in (self.parts, self.evaluation_parts)
-        )
+        of_method = self._cut(parts(self._config, self.name, cell.dataset, cell.method))
         if not cell.method:
-            for part, lengths in parts.items():
+            for part, lengths in of_method.items():
                 yield self.job("inspect_inputs", f"{routed}/{part}", self._inspected(lengths))
             return
         method = self._config.evaluated_methods[cell.method]
-        for part, lengths in parts.items():
+        for part, lengths in of_method.items():
             attribute = ("attribute", f"{self.name}{names['variant']}/{cell.method}/{part}")
             if not method.needs_model:
                 yield Job(*attribute, start_up=START_UP_WITH_MODEL)
@@ -246,7 +244,8 @@ class _Model:
                 spanned = self._config.target(cell.method, cell.dataset) == "span"
                 read = lengths.as_spans() if spanned else lengths
                 yield self._attribution(attribute[1], cell.method, part, read)
-        for part, lengths in evaluation_parts.items() if cell.protocol else ():
+        evaluated = evaluation_parts(self._config, self.name, cell.dataset)
+        for part, lengths in self._cut(evaluated).items() if cell.protocol else ():
             grid = run_file.evaluation.pi_per_step or len(run_file.evaluation.pi_grid)
             again = self._evaluated_again(part, lengths, grid)
             low, high = (
@@ -258,7 +257,7 @@ class _Model:
         has_label = ranked_datasets(self._config).get(cell.dataset)
         if ranked and run_file.ranking is not None and has_label is not None:
             of_sample = partial(ranking_tokens, settings=run_file.ranking, has_label=has_label)
-            for part, lengths in parts.items():
+            for part, lengths in of_method.items():
                 tokens = lengths.total(of_sample)
                 job = self.job("evaluate_ranking", f"{self.name}/{cell.method}/{part}", tokens)
                 if self._config.counterfactuals_of(cell.dataset) == "masked_model":

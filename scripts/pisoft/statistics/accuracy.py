@@ -13,7 +13,7 @@ from pisoft.config.jobs.summaries import RunJob
 from pisoft.errors import BenchmarkError
 from pisoft.statistics.reading import REPAIR, Files, Summary
 from pisoft.statistics.samples import share_rows
-from pisoft.store.cells import read_generations, read_prompts
+from pisoft.store.cells import read_pairs
 from pisoft.store.parquet import OK, TOO_MANY_WORDS, read_table
 
 SHARES = ("accuracy", "greedy_is_label")
@@ -46,9 +46,8 @@ def _rows(
 ) -> Iterator[dict[str, Any]]:
     if prompts.parts[-2:] != generations.parts[-2:]:
         raise BenchmarkError(f"{generations}: is from another cell than {prompts}; {REPAIR}")
-    asked = read_prompts(prompts)
-    answered = read_generations(generations, prompts, asked)
-    ok = [pair for pair in zip(asked, answered, strict=True) if pair[1]["status"] == OK]
+    pairs = read_pairs(prompts, generations)
+    ok = [pair for pair in pairs if pair[1]["status"] == OK]
     measured = {
         "accuracy": [answer["correct"] for _, answer in ok],
         "greedy_is_label": [answer["greedy_is_label"] for _, answer in ok],
@@ -63,7 +62,7 @@ def _rows(
     yield {**cell, "metric": TOO_MANY_WORDS, "value": too_long, "n": len(statuses)}
     for metric, values in measured.items():
         present = [value for value in values if value is not None]
-        row = {**cell, "metric": metric, "n": len(present), "n_failed": len(answered) - len(ok)}
+        row = {**cell, "metric": metric, "n": len(present), "n_failed": len(pairs) - len(ok)}
         if metric == "truncated":
             row["value"] = sum(present)
         elif present:

@@ -49,18 +49,20 @@ RECALLED_SHARE = 0.1  # of the perturbable tokens
 
 def summaries(files: Files, settings: EvidenceJob) -> dict[str, Summary]:
     """Return one file of samples, from all datasets with evidence."""
-    prompts = {path.parts[-2:]: path for path in files["prompts"]}
+    prompts = {(path.parent.name, path.stem): path for path in files["prompts"]}
     answers = {
-        path.parts[-2:]: {row["sample_id"]: row for row in read_rows(path, "generations")}
+        (path.parent.name, path.stem): {
+            row["sample_id"]: row for row in read_rows(path, "generations")
+        }
         for path in files["generations"]
     }
     frames = []
     for path in files["attributions"]:
-        model, method, file = path.parts[-3:]
-        cell = {"model": model, "method": method, "dataset": path.stem, "metric": METRICS}
-        steps = read_scores(prompts[model, file], [path], settings)
+        (model, method, _), dataset = path.parts[-3:], path.stem
+        cell = {"model": model, "method": method, "dataset": dataset, "metric": METRICS}
+        steps = read_scores(prompts[model, dataset], [path], settings)
         for sample_id, sample in groupby(steps, key=lambda step: step.prompt["sample_id"]):
-            status, values = _sample(list(sample), method, answers[model, file][sample_id])
+            status, values = _sample(list(sample), method, answers[model, dataset][sample_id])
             rows = {**cell, "sample_id": sample_id, "status": status, "value": values}
             frames.append(pd.DataFrame(rows))
     return {"evidence_samples": frames}

@@ -20,19 +20,38 @@ Row = dict[str, Any]
 _PER_TOKEN = ("token_texts", "content_mask", "user_mask", "bos_mask", "evidence_mask")
 
 
-def read_cell(
-    prompts: Path, generations: Path, attributions: Path, target: Target = "label"
-) -> tuple[list[Row], list[Row], dict[str, list[Row]]]:
-    """Read a cell's prompts, their answers in the same order, and scores by sample.
+def read_pairs(
+    prompts: Path,
+    generations: Path,
+    target: Target = "label",
+    rows: tuple[int, int] | None = None,
+) -> list[tuple[Row, Row]]:
+    """Read prompts and their answers, of those between two places only if `rows` has these.
 
     Raises:
-        BenchmarkError: as :func:`read_prompts`, :func:`read_generations` and
-            :func:`read_attributions`.
+        BenchmarkError: as :func:`read_prompts` and :func:`read_generations`.
     """
     asked = read_prompts(prompts)
     answered = read_generations(generations, prompts, asked, target)
-    scores = read_attributions(attributions, prompts, asked, answered)
-    return asked, answered, scores
+    return list(zip(asked, answered, strict=True))[slice(*(rows or (None,)))]
+
+
+def read_cell(
+    prompts: Path,
+    generations: Path,
+    attributions: Path,
+    target: Target = "label",
+    rows: tuple[int, int] | None = None,
+) -> list[tuple[Row, Row, list[Row]]]:
+    """Read prompts, their answers and scores; see :func:`read_pairs`.
+
+    Raises:
+        BenchmarkError: as :func:`read_pairs` and :func:`read_attributions`.
+    """
+    every = read_pairs(prompts, generations, target)
+    pairs = every[slice(*(rows or (None,)))]
+    scores = read_attributions(attributions, prompts, [prompt for prompt, _ in every], pairs)
+    return [(*pair, of_pair) for pair, of_pair in zip(pairs, scores, strict=True)]
 
 
 def read_prompts(path: Path) -> list[Row]:
@@ -67,7 +86,7 @@ def read_generations(
     """
     by_sample = _rows_by_sample(path, "generations", prompts_path, prompts)
     for prompt in prompts:
-        answer, *repeats = by_sample[prompt["sample_id"]]
+        answer, *repeats = _rows_of(path, by_sample, prompt)
         if repeats:
             _refuse(path, prompt["sample_id"], "occurs twice")
         _check_generation(path, answer, prompt)
@@ -92,24 +111,24 @@ def target_text(answer: Mapping[str, Any], step: int, target: Target) -> str | N
 
 
 def read_attributions(
-    path: Path, prompts_path: Path, prompts: Sequence[Row], generations: Sequence[Row]
-) -> dict[str, list[Row]]:
-    """Read `attributions` rows by sample, of these prompts and of their answers in the same order.
+    path: Path, prompts_path: Path, prompts: Sequence[Row], pairs: Sequence[tuple[Row, Row]]
+) -> list[list[Row]]:
+    """Read the `attributions` rows of some of the prompts, each paired with its answer.
 
     Raises:
-        BenchmarkError: the file is unreadable, its samples or steps are not those of the answers,
-            or its scores do not fit the prompt.
+        BenchmarkError: the file is unreadable, lacks one of the samples or has another one than
+            the prompts, its steps are not those of the answers, or its scores do not fit.
     """
     by_sample = _rows_by_sample(path, "attributions", prompts_path, prompts)
-    for prompt, generation in zip(prompts, generations, strict=True):
-        rows = by_sample[prompt["sample_id"]]
+    for prompt, generation in pairs:
+        rows = _rows_of(path, by_sample, prompt)
         steps = generation["steps"] if generation["status"] == OK else [0]
         if [row["step"] for row in rows] != steps:
             scored = [row["step"] for row in rows]
             _refuse(path, prompt["sample_id"], f"has scores of steps {scored}, expected {steps}")
         for row in rows:
             check_scores(path, row, prompt)
-    return by_sample
+    return [by_sample[prompt["sample_id"]] for prompt, _ in pairs]
 
 
 def _rows_by_sample(
@@ -121,10 +140,13 @@ def _rows_by_sample(
         if row["sample_id"] not in by_sample:
             _refuse(path, row["sample_id"], f"is not in {prompts_path}")
         by_sample[row["sample_id"]].append(row)
-    for sample, rows in by_sample.items():
-        if not rows:
-            _refuse(path, sample, "has no row")
     return by_sample
+
+
+def _rows_of(path: Path, by_sample: Mapping[str, list[Row]], prompt: Row) -> list[Row]:
+    if not (rows := by_sample[prompt["sample_id"]]):
+        _refuse(path, prompt["sample_id"], "has no row")
+    return rows
 
 
 def check_scores(path: Path, row: Mapping[str, Any], prompt: Row) -> None:

@@ -96,10 +96,9 @@ def files_of(
         keys = [key for _, key, _, _ in Formatter().parse(patterns[kind]) if key]
         names = ["dataset" if key == "part" else key for key in keys]
         files[kind] = []
-        shards = settings.evaluation_shards if kind == "soft" else settings.shards
         for choice in product(*([cell[name]] if name in cell else every[name] for name in names)):
             named = dict(zip(keys, choice, strict=True))
             path = Path(patterns[kind].format(**named))
-            cut = shards[named["model"]][named["part"]] if "part" in named else None
+            cut = settings.cut(kind, named) if "part" in named else None
             files[kind].append(Path(cell_path(str(path.parent), path.stem, cut)))
     return files

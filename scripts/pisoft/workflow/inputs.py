@@ -93,21 +93,32 @@ class Inputs:
         return files
 
     def enclosing(self, pattern: str) -> Callable[[Any], str]:
-        """Return an input function: a pattern's file for the part that a job's part lies in."""
+        """Return an input function: a pattern's file for the part that a job's part lies in.
+
+        Files of a pattern with `{method}` have the method's parts.
+        """
 
         def file(wildcards: Any) -> str:
             names = dict(wildcards.items())
-            part = enclosing_part(self.config, wildcards.model, wildcards.part)
+            method = names["method"] if "{method}" in pattern else ""
+            part = enclosing_part(self.config, wildcards.model, wildcards.part, method)
             return pattern.format(**{**names, "part": part})
 
         return file
 
     @property
-    def evaluated(self) -> dict[str, Callable[[Any], Any]]:
-        """Input functions of what is evaluated: prompts, answers, scores, and the model."""
+    def explained(self) -> dict[str, Callable[[Any], Any]]:
+        """Input functions of what is explained: prompts and answers."""
         return {
             "prompts": self.enclosing(f"{self.data}/prompts/{{model}}/{{part}}.parquet"),
             "generations": self.enclosing(f"{self.data}/generations/{{model}}/{{part}}.parquet"),
+        }
+
+    @property
+    def evaluated(self) -> dict[str, Callable[[Any], Any]]:
+        """Input functions of what is evaluated: prompts, answers, scores, and the model."""
+        return {
+            **self.explained,
             "attributions": self.enclosing(
                 f"{self.data}/attributions/{{model}}/{{method}}/{{part}}.parquet"
             ),

@@ -115,7 +115,8 @@ def test_scores_are_imported_in_the_order_of_the_samples_whatever_the_file_s(cel
         ("a", 0, "ok"), ("a", 2, "ok"), ("b", 0, "ok"), ("c", 0, FAILED),
     ]  # fmt: skip
     assert [row["raw_scores"] for row in imported] == [float32, float32, float32[:4], None]
-    read_attributions(cell.output, cell.prompts, PROMPTS, ANSWERS)
+    pairs = list(zip(PROMPTS, ANSWERS, strict=True))
+    read_attributions(cell.output, cell.prompts, PROMPTS, pairs)
 
 
 def test_scores_that_are_all_equal_are_warned_about(cell, caplog):

@@ -362,7 +362,7 @@ def test_counterfactuals_may_need_the_masked_model(load):
     with pytest.raises(BenchmarkError, match=complaint):
         load(masked_model="kept-masked", ranking={"counterfactuals": "masked_model"})
     kept = load(masked_model="kept-masked", ranking={"counterfactuals": "records"})
-    names = {"model": "small", "method": "saliency", "dataset": "reviews"}
+    names = {"model": "small", "method": "saliency", "dataset": "reviews", "part": "reviews"}
     assert RankingJob.of(kept, **names).masked_model is None
     proposing = load(ranking={"counterfactuals": "masked_model"})
     assert RankingJob.of(proposing, **names).masked_model.name == "roberta-base"

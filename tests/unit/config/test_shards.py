@@ -16,16 +16,18 @@ from pisoft.config.shards import (
     places,
     sample_limit,
 )
+from pisoft.config.studies import Permuted
 from pisoft.errors import BenchmarkError
 
 CATALOGUE = Path(__file__).parents[3] / "config/catalogue"
+SLOW = "integrated_gradients"  # its jobs have half shards
 
 
 def run_of(shard_size, factor=1.0, evaluated=None, samples=None, **changes):
     """Return a run of a tiny model on a dataset that is cut into shards of a size."""
     raw = {
         "run": "parts", "models": ["small"], "datasets": ["pieces"], "block_size": 4,
-        "masked_model": "roberta-base", "methods": ["random"],
+        "masked_model": "roberta-base", "methods": ["random", SLOW],
         "catalogue": {
             "models": {"small": {"extends": "demo-llama", "shard_factor": factor,
                 "source": {"kind": "trained", "architecture": "llama", "datasets": ["pieces"]}}},
@@ -58,11 +60,29 @@ def test_shards_are_whole_shards_of_the_evaluation_and_these_whole_blocks(
     assert [places(part) for part in large] == expected
     assert [places(part) for part in of_evaluation] == smaller
     assert {dataset_of(part) for part in large} == {"pieces"}
+    halves = parts(config, "small", "pieces", SLOW)
     for part in of_evaluation:
-        outer = enclosing_part(config, "small", part)
+        half, outer = (enclosing_part(config, "small", part, name) for name in (SLOW, "random"))
+        assert half in halves
         assert outer in large
+        assert enclosing_part(config, "small", half) == outer
         if places(part):
-            assert places(outer)[0] <= places(part)[0] < places(part)[1] <= places(outer)[1]
+            (a, f), (b, e), (c, d) = map(places, (outer, half, part))
+            assert a <= b <= c < d <= e <= f
+
+
+def test_slow_methods_and_their_permuted_scores_have_half_as_many_samples():
+    """Half of 24 samples are cut to a whole evaluation of 8."""
+    config = run_of(24, 1, 8, max_samples=20, metric_validation={})
+    cuts = {
+        name: list(map(places, parts(config, "small", "pieces", name)))
+        for name in (SLOW, "random", *config.sources(Permuted))
+    }
+    halves, whole = [(0, 8), (8, 16), (16, 20)], [(0, 20)]
+    assert [*cuts.values()] == [halves, whole, whole, halves]
+    assert [*config.sources(Permuted).values()] == [
+        Permuted(method=name, number=1) for name in ("random", SLOW)
+    ]
 
 
 def test_more_samples_leave_full_shards_what_they_are():

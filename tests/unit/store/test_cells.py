@@ -6,7 +6,7 @@ import pytest
 
 from helpers.explained_rows import answer, attribution, prompt
 from pisoft.errors import BenchmarkError
-from pisoft.store.cells import read_attributions, read_generations, read_prompts
+from pisoft.store.cells import read_cell, read_generations
 from pisoft.store.parquet import write_rows
 
 LABELS = {"label_words": ["Good", "Bad"], "label_token_ids": [7, 8]}
@@ -21,23 +21,31 @@ ROWS = {
 FIRST = {kind: rows[0]["sample_id"] for kind, rows in ROWS.items()}
 
 
-def read(folder, changed=ROWS):
-    """Write the files and read them as a job does."""
+def read(folder, changed=ROWS, rows=None):
+    """Write the files and read them as a job does, which is of some rows or all."""
     paths = {kind: folder / f"{kind}.parquet" for kind in changed}
-    for kind, rows in changed.items():
-        write_rows(paths[kind], kind, rows, {})
-    prompts = read_prompts(paths["prompts"])
-    generations = read_generations(paths["generations"], paths["prompts"], prompts)
-    attributions = read_attributions(paths["attributions"], paths["prompts"], prompts, generations)
-    return prompts, generations, attributions
+    for kind, of_kind in changed.items():
+        write_rows(paths[kind], kind, of_kind, {})
+    return read_cell(**paths, rows=rows)
+
+
+SAMPLES = [
+    (ROWS["prompts"][0], ROWS["generations"][0], ROWS["attributions"][:1]),
+    (ROWS["prompts"][1], ROWS["generations"][1], ROWS["attributions"][1:]),
+]
 
 
 def test_files_that_belong_together_are_read_in_the_order_of_the_prompts(tmp_path):
     turned = {**ROWS, "generations": ROWS["generations"][::-1]}
-    prompts, generations, attributions = read(tmp_path, turned)
-    assert prompts == ROWS["prompts"]
-    assert generations == ROWS["generations"]
-    assert attributions == {"a": ROWS["attributions"][:1], "b": ROWS["attributions"][1:]}
+    assert read(tmp_path, turned) == SAMPLES
+
+
+def test_a_job_reads_its_rows_and_needs_scores_of_these_alone(tmp_path):
+    assert read(tmp_path, rows=(0, 1)) == SAMPLES[:1]
+    of_second = {**ROWS, "attributions": ROWS["attributions"][1:]}
+    assert read(tmp_path, of_second, rows=(1, 2)) == SAMPLES[1:]
+    with pytest.raises(BenchmarkError, match=r"attributions\.parquet: sample 'a': has no row"):
+        read(tmp_path, of_second, rows=(0, 2))
 
 
 def test_the_target_is_the_generated_token_in_place_of_a_label_word(tmp_path):
@@ -79,7 +87,8 @@ def test_failed_samples_belong_together_too(tmp_path):
     changed["prompts"][1] |= failed
     changed["generations"][1] |= failed | none
     changed["attributions"][1:] = [attribution("b", None, status="empty_record")]
-    assert read(tmp_path, changed)[2]["b"][0]["status"] == "empty_record"
+    (_, (_, _, scores)) = read(tmp_path, changed)
+    assert [row["status"] for row in scores] == ["empty_record"]
 
 
 def test_an_answer_to_a_prompt_that_failed_is_refused(tmp_path):

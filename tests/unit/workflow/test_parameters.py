@@ -126,17 +126,25 @@ def test_records_are_read_from_where_their_source_says(demo, paper):
 
 def test_a_dataset_has_the_files_of_all_its_shards(paper):
     files = Inputs(paper, DATA).all_parts("{model}/{part}")
-    by_part = files(of(model=LLAMA, part="imdb/0-336"))
+    by_part = files(of(model=LLAMA, part="imdb/0-672"))
     assert by_part == files(of(model=LLAMA, dataset="imdb"))
-    assert by_part[0] == f"{LLAMA}/imdb/0-336"
+    assert by_part[0] == f"{LLAMA}/imdb/0-672"
     assert len(by_part) > 1
 
 
-def test_an_evaluation_reads_its_samples_of_a_larger_shard(paper):
-    cell = of(model=LLAMA, protocol="dynamic", method="saliency", part="imdb/504-672")
-    assert Inputs(paper, DATA).enclosing("{model}/{part}")(cell) == f"{LLAMA}/imdb/336-672"
+@pytest.mark.parametrize(
+    ("method", "scores"), [("saliency", "0-672"), ("integrated_gradients", "336-672")]
+)
+def test_an_evaluation_reads_its_samples_of_a_larger_shard(paper, method, scores):
+    cell = of(model=LLAMA, protocol="dynamic", method=method, part="imdb/504-672")
+    files = [read(cell) for name, read in Inputs(paper, DATA).evaluated.items() if name != "model"]
+    folders = (f"prompts/{LLAMA}", f"generations/{LLAMA}", f"attributions/{LLAMA}/{method}")
+    assert files == [
+        f"{DATA}/{folder}/imdb/{places}.parquet"
+        for folder, places in zip(folders, ("0-672", "0-672", scores), strict=True)
+    ]
     settings = Jobs(paper, None, ROOT / "scripts", "python").settings("evaluate")(cell)
-    assert (json.loads(settings)["first_place"], json.loads(settings)["rows"]) == (504, [168, 336])
+    assert (json.loads(settings)["first_place"], json.loads(settings)["rows"]) == (504, [504, 672])
 
 
 def test_missing_scores_made_elsewhere_end_the_run_with_what_to_do(tmp_path):

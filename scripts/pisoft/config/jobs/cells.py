@@ -38,10 +38,23 @@ class GenerateJob(GenerationSettings, JobSettings, of="run_file.generation"):
     token_budget: TokenBudget
 
 
+def _rows(config: Config, model: str, part: str) -> tuple[int, int] | None:
+    larger = enclosing_part(config, model, part)
+    if part == larger:
+        return None
+    first, end = places(part) or (0, 0)
+    return first - first_place(larger), end - first_place(larger)
+
+
+# Of the prompts in a job's input, the first one and the one behind the last; None: all.
+Rows = Annotated[tuple[int, int] | None, At(_rows)]
+
+
 class CellSettings(JobSettings):
     """Settings of jobs that go through the blocks of a cell with a model."""
 
     model: Loaded
+    rows: Rows = None
     seed: Seed
     block_size: BlockSize
     token_budget: TokenBudget
@@ -96,6 +109,7 @@ class ConstructJob(JobSettings, of="evaluated_methods.{method}"):
     """Settings of `construct_scores`, besides the scores that are permuted."""
 
     source: Control | Permuted = Field(discriminator="kind")
+    rows: Rows = None
     scope: ScopeOfRun
     # What noise is drawn for: each step, or the sample.
     step_scores: Annotated[ScoresOf, At("run_file.evaluation.step_scores")]
@@ -107,12 +121,6 @@ def _draws(config: Config, operator: str) -> DrawSettings:
     evaluation = config.run_file.evaluation
     part = evaluation.model_dump(include=set(DrawSettings.model_fields))
     return DrawSettings(**part | {"operator": operator or evaluation.operator})
-
-
-def _rows(config: Config, model: str, part: str) -> tuple[int, int] | None:
-    """Return which samples of its input files an evaluation is of; None: all."""
-    evaluated, start = places(part), first_place(enclosing_part(config, model, part))
-    return evaluated and (evaluated[0] - start, evaluated[1] - start)
 
 
 class EvaluateJob(CellSettings):
@@ -127,7 +135,6 @@ class EvaluateJob(CellSettings):
     ]
     # Of the samples, in the dataset's order of sampling.
     first_place: Annotated[int, At(first_place)]
-    rows: Annotated[tuple[int, int] | None, At(_rows)] = None
 
 
 def _operators(config: Config, protocol: Protocol) -> tuple[Ablation, ...]:

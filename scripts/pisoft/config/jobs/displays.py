@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Annotated, Literal
 
 from pisoft.config.base import Clamp, TargetToken
@@ -101,6 +102,15 @@ class DisplayJob(ScoreSettings, LabelSettings, of="run_file.evaluation"):
     shards: Annotated[
         dict[str, dict[str, Shards | None]], At(lambda config: _by_cell(config, shards))
     ]
+    half_shards: Annotated[
+        dict[str, dict[str, Shards | None]],
+        At(lambda config: _by_cell(config, partial(shards, halves=True))),
+    ]
+    # Methods whose scores are in half shards.
+    in_half_shards: Annotated[
+        tuple[str, ...],
+        At(lambda config: [n for n, m in config.evaluated_methods.items() if m.half_shards]),
+    ]
     evaluation_shards: Annotated[
         dict[str, dict[str, Shards | None]], At(lambda config: _by_cell(config, evaluation_shards))
     ]
@@ -112,6 +122,13 @@ class DisplayJob(ScoreSettings, LabelSettings, of="run_file.evaluation"):
     def datasets_on(self, model: str) -> dict[str, str]:
         """Return the labels of a model's datasets."""
         return {name: label for name, label in self.datasets.items() if name in self.shards[model]}
+
+    def cut(self, kind: str, cell: Mapping[str, str]) -> Shards | None:
+        """Return how the files of a model, dataset (`part`) and method are cut into shards."""
+        shards = self.half_shards if cell.get("method") in self.in_half_shards else self.shards
+        if kind == "soft":
+            shards = self.evaluation_shards
+        return shards[cell["model"]][cell["part"]]
 
     def every(self, cell: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
         """Return the names of the methods and datasets of a cell, or of its model if it has one."""
