@@ -15,24 +15,27 @@ from pisoft.store.parquet import write_rows
 from pisoft.views.view import View
 
 
-def estimated(rows, kind="soft_samples", margin=None, records=()) -> SimpleNamespace:
-    """Return the results of samples of a kind, a frame for each question.
+def estimated(rows, kind="soft_samples", records=(), **settings) -> SimpleNamespace:
+    """Return the results of samples of a kind, or of several (a dict), a frame for each question.
 
     `records` are rows of `datasets` that say in which clusters the samples are.
     """
-    return _estimated(json.dumps([rows, records]), kind, margin)
+    by_kind = rows if isinstance(rows, dict) else {kind: rows}
+    return _estimated(json.dumps([by_kind, records, settings]))
 
 
 @functools.cache  # many tests look at the same rows
-def _estimated(written: str, kind: str, margin: float | None) -> SimpleNamespace:
-    rows, records = json.loads(written)
-    datasets = tuple(dict.fromkeys(row["dataset"] for row in rows))
-    settings = UncertaintyJob(datasets=datasets, seed=1, resamples=200, equivalence_margin=margin)
+def _estimated(written: str) -> SimpleNamespace:
+    by_kind, records, given = json.loads(written)
+    datasets = tuple(dict.fromkeys(row["dataset"] for rows in by_kind.values() for row in rows))
+    plain = {"datasets": datasets, "seed": 1, "resamples": 200, "equivalence_margin": None}
     with tempfile.TemporaryDirectory() as folder:
-        samples, clusters = (Path(folder) / f"{name}.parquet" for name in (kind, "datasets"))
-        write_rows(samples, kind, rows, {})
-        write_rows(clusters, "datasets", records, {})
-        made = summaries(Files({"samples": [samples], "clusters": [clusters]}), settings)
+        files = {kind: Path(folder) / f"{kind}.parquet" for kind in (*by_kind, "datasets")}
+        for kind, rows in {**by_kind, "datasets": records}.items():
+            write_rows(files[kind], kind, rows, {})
+        clusters = [files.pop("datasets")]
+        read = Files({"samples": [*files.values()], "clusters": clusters})
+        made = summaries(read, UncertaintyJob(**plain | given))
         return SimpleNamespace(
             **{question: summary_table(question, made[question]).to_pandas() for question in made}
         )

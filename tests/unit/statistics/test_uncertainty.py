@@ -119,6 +119,27 @@ def test_ratios_of_means_are_compared_by_their_denominator():
     assert pair["value"] == pytest.approx((-0.1 - 0.1 + 0.2) / 1.6)
 
 
+def test_few_tokens_changed_agree_with_a_large_area():
+    level = {"a": 1.0, "b": 2.0, "c": 3.0}
+    changed = {name: [4 - value, 4.1 - value] for name, value in level.items()}
+    rows = {
+        "soft_samples": samples_of({name: [value, value] for name, value in level.items()}),
+        "ranking_samples": sample_rows(changed, "tokens_changed", reason=None),
+    }
+    taus = select(estimated(rows).ranks, part="kendall_tau")
+    by_dataset = taus.set_index("dataset")[["metric", "other", "value", "n"]].to_dict("index")
+    row = {"metric": "tokens_changed", "other": NC, "value": 1, "n": 2}
+    assert by_dataset == {"sst2": row, "average": row}
+
+
+def test_with_some_retaining_probabilities_per_step_samples_have_no_medians():
+    rows = samples_of({"a": [1.0, 2.0], "b": [0.5, 1.0]})
+    every, some = (
+        set(estimated(rows, pi_per_step=number).statistics["metric"]) for number in (None, 2)
+    )
+    assert every - some == {"median_auc_pi_soft_nc"}
+
+
 @pytest.mark.parametrize("lacking", [{}, {"some": [None]}])
 def test_a_dataset_left_out_changes_the_ranks_of_the_methods_that_all_datasets_have(lacking):
     rows = samples_of({"a": [1.0], "b": [2.0], "some": [9.0]})
@@ -193,7 +214,7 @@ def test_averages_are_over_the_datasets_of_each_model():
 def test_equivalence_and_detectable_differences_stand_beside_the_tests_with_the_best():
     generator, levels = np.random.default_rng(22), {"a": 0.5, "b": 0.45}
     rows = samples_of({m: generator.normal(v, 0.1, 60).tolist() for m, v in levels.items()})
-    results = estimated(rows, margin=0.1)
+    results = estimated(rows, equivalence_margin=0.1)
     pairs, table = compared(results), by_method(results)
     for column in ("p_equivalence", "detectable"):
         assert 0 < table.loc["b", column] == pairs.loc[("a", "b"), column] < 0.1
