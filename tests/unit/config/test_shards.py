@@ -101,13 +101,6 @@ def test_a_run_takes_no_more_samples_than_the_dataset_or_the_run_allows():
         assert sample_limit(config, "pieces") == 12
 
 
-def test_without_a_number_of_samples_there_are_no_shards():
-    config = run_of(8)
-    assert sample_limit(config, "pieces") is None
-    with pytest.raises(BenchmarkError, match=r"'pieces': shard_size: is 8, .* `max_samples`"):
-        parts(config, "small", "pieces")
-
-
 def test_there_are_no_more_shards_than_jobs_that_can_be_planned():
     config = run_of(8, max_samples=10_000_000)
     message = r"'pieces': shard_size: 8 samples of 10000000 are 1250000 shards .* allowed are 10000"

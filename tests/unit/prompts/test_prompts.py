@@ -324,7 +324,6 @@ def changed(template):
 
 
 REAL = llama_tokenizer().chat_template
-CUT = "{% for m in messages %}{{ m['content'][:6] }}{% endfor %}"
 COUNTED = "{{ messages | length }}{% for m in messages %}{{ m['content'] }}{% endfor %}"
 ALL_PRIVATE = "".join(map(chr, chat.PRIVATE_USE))
 
@@ -332,18 +331,13 @@ ALL_PRIVATE = "".join(map(chr, chat.PRIVATE_USE))
 @pytest.mark.parametrize(
     ("template", "changes", "text", "message"),
     [
-        (CUT, {}, "a long text", "more with the messages than insert them"),
         ("{{ raise_exception('No role') }}", {}, "a", "refuses the messages: No role"),
         ("{{ 1 / 0 }}", {}, "a", r"the chat template refuses the messages: \w+"),
         ("{{ messages + 1 }}", {}, "a", r"the chat template refuses the messages: \w+"),
         ("{% if %}", {}, "a", r"the chat template refuses the messages: \w+"),
         ("{# x #}" * 200_000, {}, "a", "chat template has 1400000 characters, allowed are"),
-        (None, {}, "a", "chat_template: plain"),
         (REAL, {}, ALL_PRIVATE, "leave too few characters of plane 16"),
-        (REAL, {"reserved_tokens": 100}, "a", r"context of 100 tokens .* 100 gener"),
         (COUNTED, {"label_words": ("a", "b")}, "a", "model 'm', dataset 'd': the conversation"),
-        (REAL, {"label_words": ("P", "P!")}, "a", "label words 'P' and 'P!' begin with"),
-        (REAL, {"label_words": ("<|eot_id|>", "N")}, "a", r"the control token '<\|eot_id\|>'"),
     ],
 )  # fmt: skip
 def test_what_cannot_become_a_prompt_is_one_line(template, changes, text, message):
