@@ -18,6 +18,7 @@ from transformers import AutoModelForCausalLM
 
 import pisoft
 from helpers.evaluations import evaluated
+from helpers.fresh_python import run_code
 from helpers.limited_memory import Memory
 from helpers.random_masked_models import roberta
 from helpers.random_models import save_random_llama
@@ -109,15 +110,13 @@ def test_the_lines_of_the_docs_run_where_the_package_is_installed(root, folder, 
     assert templates == {path.name for path in (site / "pisoft").glob("*/templates/*")}
 
 
-def test_importing_the_package_is_light_and_misspelt_names_have_a_nearest_match(root):
+def test_importing_the_package_is_light_and_misspelt_names_have_a_nearest_match():
     code = (
         "import sys, pisoft\n"
         "print({'torch', 'pandas', 'numpy', 'pydantic'} & set(sys.modules), dir(pisoft))\n"
         "pisoft.evaluates"
     )
-    environment = {**os.environ, "PYTHONPATH": str(root / "scripts")}
-    command = [sys.executable, "-c", code]
-    ended = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    ended = run_code(code)
     assert ended.stdout.startswith("set() ")
     assert "Did you mean: 'evaluate'?" in ended.stderr
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
 import sys
 from importlib.machinery import PathFinder
 from pathlib import Path
 
 import pytest
 
+from helpers.fresh_python import run_code
 from pisoft.attribution import available_methods
 
 ROOT = Path(__file__).parents[2]
@@ -41,13 +40,7 @@ def test_parse_time_imports_stay_free_of_torch() -> None:
         "    if heavy := {'torch', 'transformers', 'inseq', 'datasets'} & set(sys.modules):\n"
         "        sys.exit(f'{module} imports {sorted(heavy)}')\n"
     )
-    finished = subprocess.run(
-        [sys.executable, "-c", code, *modules],
-        env={**os.environ, "PYTHONPATH": str(SCRIPTS)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    finished = run_code(code, *modules)
     assert finished.returncode == 0, finished.stderr
 
 

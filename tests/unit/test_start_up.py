@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import gc
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from helpers.fresh_python import run_code
 from pisoft.attribution import load_method
 from pisoft.config.jobs import JOBS
 from pisoft.config.loading import load_run
@@ -122,19 +120,9 @@ def modules_of(script: str, noted: Path, *arguments: str) -> set[str]:
     config = load_run({"run": "little", **LITTLE}, [], ROOT / "config", load_method)
     settings = ["--settings", JOBS[JOB_OF[script]].of(config, **CELL).to_json()]
     path = SCRIPTS / f"{script}.py"
-    finished = python(WATCHED, str(noted), str(path), *settings, *arguments)
+    finished = run_code(WATCHED, str(noted), str(path), *settings, *arguments)
     assert finished.returncode == 0, finished.stderr
     return set(json.loads(noted.read_text(encoding="utf-8")))
-
-
-def python(code: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run code in a fresh interpreter that sees the package."""
-    return subprocess.run(
-        [sys.executable, "-c", code, *arguments],
-        env={**os.environ, "PYTHONPATH": str(SCRIPTS), "OMP_NUM_THREADS": "1"},
-        capture_output=True,
-        text=True,
-    )
 
 
 @pytest.mark.parametrize("script", UNWANTED)
@@ -164,7 +152,7 @@ def test_a_script_imports_nothing_that_its_kind_does_not_use(kinds, unwanted):
         else ".".join(path.relative_to(SCRIPTS).with_suffix("").parts).removesuffix(".__init__")
         for path in files
     ]
-    finished = python(IMPORTED, json.dumps(sorted(unwanted)), str(SCRIPTS), *scripts)
+    finished = run_code(IMPORTED, json.dumps(sorted(unwanted)), str(SCRIPTS), *scripts)
     assert finished.returncode == 0, finished.stderr
 
 
@@ -176,7 +164,7 @@ def test_what_a_script_has_imported_is_never_searched_for_garbage():
         "held = len(gc.get_objects())\n"
         "run(lambda _: print(gc.get_freeze_count() >= held), argparse.ArgumentParser())\n"
     )
-    finished = python(code)
+    finished = run_code(code)
     assert finished.stdout == "True\n", finished.stderr
 
 

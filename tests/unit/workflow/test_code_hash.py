@@ -8,11 +8,10 @@ import inspect
 import os
 import re
 import shutil
-import subprocess
-import sys
 
 import pytest
 
+from helpers.fresh_python import run_code
 from pisoft.errors import BenchmarkError
 from pisoft.workflow.code_hash import NEUTRAL, PACKAGE, SCRIPTS, code_hash
 
@@ -85,14 +84,8 @@ def edit(path):
 
 def hash_of(folder, code=HASH):
     """Return the hash of the script of a project, from a process that sees this project only."""
-    finished = subprocess.run(
-        [sys.executable, "-c", code],
-        env={**os.environ, "PYTHONPATH": str(folder / "scripts")},
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    finished = run_code(code, scripts=folder / "scripts")
+    assert finished.returncode == 0, finished.stderr
     return finished.stdout.strip()
 
 
