@@ -67,23 +67,14 @@ class Estimates:
         whose reaches add up by squares (Zou and Donner, 2008).
         """
         values, resampled = self.replicates.to_numpy()[0], self.replicates.to_numpy()[1:]
-        n, n_failed, clusters, datasets, fewest = self.counts.to_numpy().T
-        freedom = np.where(fewest >= FEWEST_FOR_INTERVAL, clusters - datasets, np.nan)
-        widening = np.sqrt(clusters / freedom)
-        if self.averaged:
-            weighted = _weigh_datasets([r for one in self.averaged if (r := one.roots) is not None])
-            errors = np.stack([frame.iloc[0] for frame in weighted])
-            sizes = np.stack([one.clusters_of(self.replicates.columns) for one in self.averaged])
-            freedom, widening = np.where(
-                np.isfinite(errors).all(axis=0), freedom_of_sum(errors, sizes), [freedom, widening]
-            )
-        reach = widening * stdtrit(freedom, (1 + CONFIDENCE) / 2)
+        n, n_failed, clusters, *_ = self.counts.to_numpy().T
+        widening, reach = self._widening_and_reach()
         roots = np.full((4, values.size), np.nan) if self.roots is None else self.roots.to_numpy()
         below, above = adjusted_ends(roots, reach)
         low, high, errors = values - below, values + above, np.full(values.size, np.nan)
         if self.roots is not None:
             shares = self.roots.columns.isin(SHARES, level="metric") & np.isfinite(roots[0])
-            low, high = np.where(shares, self._share_ends(reach), [low, high])
+            low, high = np.where(shares, self._share_ends(), [low, high])
         for column in np.flatnonzero(np.isfinite(reach)):
             draws = resampled[np.isfinite(resampled[:, column]), column]
             if draws.size:
@@ -100,20 +91,32 @@ class Estimates:
         """Return the number of clusters in each column, (C,); 0 in one that is not here."""
         return self.counts["n_clusters"].reindex(columns).fillna(0).to_numpy(float)
 
-    def _share_ends(self, reach: np.ndarray) -> np.ndarray:
-        """Return the ends of the intervals of shares, (2, C); `reach` (C,) is of one dataset's."""
+    def _widening_and_reach(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return the factors of standard errors for few samples, and the reach in these, (C,)."""
+        _, _, clusters, datasets, fewest = self.counts.to_numpy().T
+        freedom = np.where(fewest >= FEWEST_FOR_INTERVAL, clusters - datasets, np.nan)
+        widening = np.sqrt(clusters / freedom)
+        if self.averaged:
+            weighted = _weigh_datasets([r for one in self.averaged if (r := one.roots) is not None])
+            errors = np.stack([frame.iloc[0] for frame in weighted])
+            sizes = np.stack([one.clusters_of(self.replicates.columns) for one in self.averaged])
+            freedom, widening = np.where(
+                np.isfinite(errors).all(axis=0), freedom_of_sum(errors, sizes), [freedom, widening]
+            )
+        return widening, widening * stdtrit(freedom, (1 + CONFIDENCE) / 2)
+
+    def _share_ends(self) -> np.ndarray:
+        """Return the ends of the intervals of shares, (2, C)."""
         values, columns = self.replicates.to_numpy()[0], self.replicates.columns
         if not self.averaged:
             assert self.roots is not None
-            errors = self.roots.to_numpy()[0]
-            return share_ends(values, errors, reach, self.clusters_of(columns))
-        ends = []
-        for one in self.averaged:
-            n = one.clusters_of(one.replicates.columns)
-            freedom = np.where(n > 1, n - 1, np.nan)
-            of_one = np.sqrt(n / freedom) * stdtrit(freedom, (1 + CONFIDENCE) / 2)
-            away = np.abs(one._share_ends(of_one) - one.replicates.to_numpy()[0])
-            ends.append(pd.DataFrame(away, columns=one.replicates.columns))
+            _, reach = self._widening_and_reach()
+            return share_ends(values, self.roots.to_numpy()[0], reach, self.clusters_of(columns))
+        ends = [
+            pd.DataFrame(np.abs(one._share_ends() - of[0]), columns=one.replicates.columns)
+            for one in self.averaged
+            for of in [one.replicates.to_numpy()]
+        ]
         away = np.sqrt(sum(frame.to_numpy() ** 2 for frame in _weigh_datasets(ends)))
         return np.array([[-1], [1]]) * away + values
 

@@ -79,10 +79,12 @@ def _better(averages: Results, metric: str, verdicts: Mapping[tuple[str, str], s
     """Count the methods that are better than random scores where, and where more so."""
     halves = [verdicts[metric, name] for name in averages.methods]
     signs = [_sign(averages, metric, name, "upper_minus_lower") for name in averages.methods]
-    better = _counts(halves, [*VERDICTS.values(), NO_VALUE])
-    sentence = f"{CURVE_METRICS[metric]}: methods better than random scores {better}."
-    if np.isnan(signs).all():
-        return sentence
+    better, label = _counts(halves, VERDICTS.values()), CURVE_METRICS[metric]
+    if not better:
+        return f"{label}: no method has a value for both halves."
+    sentence = f"{label}: methods better than random scores {better}."
+    if NO_VALUE in halves:
+        sentence += f" Methods without a value: {halves.count(NO_VALUE)}."
     differs = _counts([SLOPES.get(sign, "") for sign in signs], SLOPES.values())
     differs = differs or "not significantly different between the halves for any method"
     return f"{sentence} The advantage is {differs}."

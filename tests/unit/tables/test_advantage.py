@@ -17,4 +17,4 @@ def test_on_a_grid_without_halves_no_method_is_said_to_have_equal_ones():
         ],
     )
     drawn = table(view({"advantage": rows}, CELL, methods={"a": "A"}, datasets={"sst2": "SST-2"}))
-    assert drawn.notes[0] == "π-Soft-NS ↑: methods better than random scores no value: 1."
+    assert drawn.notes[0] == "π-Soft-NS ↑: no method has a value for both halves."
