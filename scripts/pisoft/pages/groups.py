@@ -5,35 +5,18 @@ from __future__ import annotations
 # Tables, figures and pages, by name; others come last.
 GROUPS = {
     "Answer": (
-        "pi_soft_auc",
-        "ranks",
-        "decisions",
-        "evidence_recovery",
-        "context_use",
-        "pi_curves",
-        "pi_curves_all",
-        "explorer",
-        "published",
+        "pi_soft_auc", "ranks", "decisions", "evidence_recovery", "context_use", "pi_curves",
+        "pi_curves_all", "explorer", "published",
     ),
     "Robustness": (
-        "metric_validation",
-        "normalised_scores",
-        "permutation_baseline",
-        "sanity_checks",
-        "off_distribution",
-        "sensitivity",
-        "variance_components",
-        "original_soft",
-        "insertion_deletion",
-        "counterfactuals",
-        "answer_deletion",
-        "datamodel_scores",
-        "metric_agreement",
-        "layer_study",
+        "metric_validation", "normalised_scores", "permutation_baseline", "sanity_checks",
+        "off_distribution", "sensitivity", "variance_components", "original_soft",
+        "insertion_deletion", "counterfactuals", "answer_deletion", "datamodel_scores",
+        "metric_agreement", "layer_study",
     ),
     "Diagnostics": ("advantage", "density", "method_agreement", "scores", "tokens", "protocol"),
     "Provenance": ("accuracy", "timings"),
-}
+}  # fmt: skip
 MORE = "More"
 ORDER = (*GROUPS, MORE)
 # Pages of `docs/` that a run holds, in order.

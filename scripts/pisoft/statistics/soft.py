@@ -1,16 +1,10 @@
 """From per-draw distances to per-sample metrics, curves over π, and means per cell.
 
-Per row of a `soft` file (sample, step, π), with H₀ the distance of the zero baseline:
-
-- soft_ns_unclamped = (H₀ − mean of ns_distances) / H₀
-- soft_ns: the same clamped at 0 by each draw, by the mean, or nowhere
-  (:func:`pisoft.faithfulness.metrics.soft_ns`), as the run's curves are
-- soft_nc = mean of nc_distances / H₀
-
-A sample's value is the mean over its steps that count (:mod:`pisoft.statistics.soft_files`); a
-sample without one has no value, and the status of its first failing row. Areas of curves measured
-at some π only are those of the completed curves (:func:`completed`): means over samples estimate
-the same, but the area of a single sample says little.
+docs/reference/metrics.md defines the metrics. A sample's value is the mean over its steps that
+count (:mod:`pisoft.statistics.soft_files`); a sample without one has no value, and the status of
+its first failing row. Areas of curves measured at some π only are those of the completed curves
+(:func:`completed`): means over samples estimate the same, but the area of a single sample says
+little.
 
 The numerators H₀ − mean of ns_distances and mean of nc_distances are kept for ratios of means over
 samples: where H₀ is small, a sample's ratio says little and can rule a mean.

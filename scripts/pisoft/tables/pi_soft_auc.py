@@ -7,20 +7,14 @@ from dataclasses import replace
 import numpy as np
 
 from pisoft.statistics.estimates import FEWEST_FOR_INTERVAL
-from pisoft.statistics.metrics import AUC_METRICS, AVERAGE
+from pisoft.statistics.metrics import AUC_METRICS, AVERAGE, METRICS
 from pisoft.statistics.soft import NOISE_METRICS
 from pisoft.tables import grid, notes
 from pisoft.tables.ranking import ranking
 from pisoft.views.view import View, display
 
-ROBUST_METRICS = (  # that no single sample can rule
-    "ratio_auc_pi_soft_ns",
-    "ratio_auc_pi_soft_nc",
-    "median_auc_pi_soft_ns",
-    "median_auc_pi_soft_nc",
-    "auc_low_pi_soft_ns",
-    "auc_low_pi_soft_nc",
-)
+# That no single sample can rule.
+ROBUST_METRICS = [name for name in METRICS if name.startswith(("ratio_", "median_", "auc_low_"))]
 
 
 @display(
