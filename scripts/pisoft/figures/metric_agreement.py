@@ -72,6 +72,5 @@ def _triangle(rows: pd.DataFrame, dataset: str, metrics: Labels) -> np.ndarray:
 
 
 def _left_out_text(metrics: Labels) -> str:
-    """Name the metrics that are left out, on lines of their own."""
     names = fill(f"No values in this run: {'; '.join(metrics.values())}", panels.TITLE_CHARACTERS)
     return f"\n{names}" if metrics else ""

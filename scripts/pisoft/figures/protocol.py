@@ -120,7 +120,8 @@ def plot_protocol(
     looks = line_styles(methods)
     rows: tuple[float, ...] = max(2.1, LINE_HEIGHT * len(methods)), 2.1  # inches
     means = shares.groupby("method")["share"].mean().dropna()
-    message = "" if means.empty else f"Uncalibrated, methods keep {_percent(means)} of the tokens"
+    percent = f"{100 * means.min():.0f} to {100 * means.max():.0f} %"
+    message = "" if means.empty else f"Uncalibrated, methods keep {percent} of the tokens"
     with theme():
         mosaic: list[Any] = [["a", "c"], ["before", "after"]]
         if abreast(2) == 1:
@@ -140,10 +141,6 @@ def plot_protocol(
         title_above(figure, heading(view, f"sample of panel (b): {sample}", message=message))
         legend_below(figure, _handles(example, {name: methods[name] for name in drawn}, looks))
     return figure
-
-
-def _percent(shares: pd.Series) -> str:
-    return f"{100 * shares.min():.0f} to {100 * shares.max():.0f} %"
 
 
 def _draw_shares(

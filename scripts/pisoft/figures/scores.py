@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 
 from pisoft.figures.panels import draw, heading, in_rows, n_text
 from pisoft.figures.style import line_styles
-from pisoft.statistics.scores import StepScores, read_scores, scores_by_sample
+from pisoft.statistics.scores import StepScores, read_methods, scores_by_sample
 from pisoft.views.view import View, display
 
 EDGES = np.linspace(0, 1, 41)  # of the histogram's bins
@@ -53,15 +53,11 @@ def distribution(steps: Iterable[StepScores], method: str) -> Distribution:
 @display(title="Distribution of the scores", by=("model",), reads=("prompts", "attributions"))
 def plot(view: View) -> Figure:
     """Draw the figure of one model, reading one method and dataset at a time."""
-    files, settings = view.files, view.settings
-    prompts = {path.stem: path for path in files["prompts"]}
+    settings = view.settings
     distributions: dict[str, dict[str, Distribution]] = {}
-    for path in files["attributions"]:
-        method, dataset = path.parts[-2], path.stem
-        steps = read_scores(prompts[dataset], [path], settings)
-        distributions.setdefault(settings.datasets[dataset], {})[method] = distribution(
-            steps, method
-        )
+    for _, method, dataset, steps in read_methods(view.files, settings):
+        by_method = distributions.setdefault(settings.datasets[dataset], {})
+        by_method[method] = distribution(steps, method)
     explained_by = {name for by_method in distributions.values() for name in by_method}
     methods = {name: label for name, label in settings.methods.items() if name in explained_by}
     return plot_scores(view, distributions, methods)
@@ -88,7 +84,6 @@ def plot_scores(
 def _draw_rows(
     panel: Axes, distributions: Mapping[str, Distribution], methods: Mapping[str, str]
 ) -> None:
-    """Draw each method's histogram on a floor, with its mean."""
     beside: dict[str, Any] = {"fontsize": "small", "clip_on": False}
     floors = range(len(methods))[::-1]
     for floor, (method, look) in zip(floors, line_styles(methods).items(), strict=True):

@@ -342,7 +342,6 @@ def _wrapped(example: Example, left: float, right: float) -> list[list[_Token]]:
 def _draw_line(
     axes: Axes, line: Sequence[_Token], example: Example, labels: Mapping[str, str], top: float
 ) -> None:
-    """Draw one line of text with the rows of all methods above it."""
     first, end = line[0].left, line[-1].right
     rows = [top - ROW * (place + 1) for place in range(len(labels))]
     axes.hlines(rows, first, end, colors=GUIDE_COLOUR, linewidth=0.4, zorder=0)

@@ -7,7 +7,6 @@ import gzip
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +22,7 @@ from pisoft.statistics.metrics import (
     DATAMODEL_METRICS,
     EVIDENCE_METRICS,
 )
-from pisoft.statistics.scores import StepScores, read_scores
+from pisoft.statistics.scores import StepScores, read_scores, steps_by_sample
 from pisoft.store.cells import read_generations, read_prompts, target_text
 from pisoft.store.parquet import NO_CONTENT_TOKENS, OK, read_table
 from pisoft.tables.writer import render_html
@@ -138,10 +137,7 @@ def _samples(model: str, dataset: str, files: PathsByKind, settings: ExplorerJob
     sample_ids = [row["sample_id"] for row in prompts[: settings.samples]]
     alphas = {method: _alphas(path, sample_ids, settings.pi_grid) for method, path in soft.items()}
     scores = read_scores(asked, attributions.values(), settings, settings.samples)
-    steps = {
-        sample_id: _steps(group, alphas)
-        for sample_id, group in groupby(scores, key=lambda step: step.prompt["sample_id"])
-    }
+    steps = {sample_id: _steps(group, alphas) for sample_id, group in steps_by_sample(scores)}
     # With some π alone, the soft metrics of a single sample say little.
     left_out = ("soft_samples", "soft_sample_curves") if settings.pi_per_step else ()
     kept = {kind: paths for kind, paths in files.items() if kind not in left_out}

@@ -21,7 +21,7 @@ from pisoft.faithfulness.calibration import retaining_probabilities
 from pisoft.faithfulness.masks import kept_tokens, masks_of
 from pisoft.statistics.metrics import CONTROL
 from pisoft.statistics.reading import REPAIR, Files, Summary
-from pisoft.statistics.scores import StepScores, read_scores
+from pisoft.statistics.scores import StepScores, read_scores, steps_by_sample
 from pisoft.statistics.soft_files import Steps, whole_steps
 from pisoft.store.parquet import (
     CONSTANT_CHANGES,
@@ -63,9 +63,7 @@ def _cell_samples(
     """Return the rows of one model and dataset, by protocol and method."""
     methods = [path.parts[-2] for path in attributions]
     draws = {path: read_draws(path, settings.pi_grid) for path in soft}
-    samples: dict[str, list[StepScores]] = {}
-    for step in read_scores(prompts, attributions, settings):
-        samples.setdefault(step.prompt["sample_id"], []).append(step)
+    samples = dict(steps_by_sample(read_scores(prompts, attributions, settings)))
     names = ["method", "sample_id", "metric"]
     index = pd.MultiIndex.from_product([methods, samples, METRICS], names=names)
     frames = []
@@ -174,7 +172,6 @@ def _given(x: np.ndarray, z: np.ndarray) -> np.ndarray:
 
 
 def _constant(x: np.ndarray) -> np.ndarray:
-    """Return which columns hold one number only."""
     return (x == x[0]).all(axis=0)
 
 
@@ -199,7 +196,6 @@ def _step(
 
 
 def _why_unusable(changes: np.ndarray) -> str:
-    """Return why a metric of ok scores is undefined, if it is."""
     if not np.isfinite(changes).all():
         return NONFINITE_LOGITS
     if changes.size < FEWEST_MASKS:

@@ -19,7 +19,7 @@ from pisoft.config.jobs.summaries import DensityJob
 from pisoft.statistics.estimates import estimate_cells
 from pisoft.statistics.metrics import AUC_METRICS, CONTROL, DECIMALS
 from pisoft.statistics.reading import Files, Summary
-from pisoft.statistics.scores import StepScores, read_scores, scores_by_sample
+from pisoft.statistics.scores import StepScores, read_methods, scores_by_sample
 
 MEASURES = ("mean_score", "gini")
 ORIGINAL = ("soft_ns", "soft_nc")
@@ -30,12 +30,9 @@ FAMILY = ["protocol", "metric"]
 
 def summaries(files: Files, settings: DensityJob) -> dict[str, Summary]:
     """Return densities and their correlations with the metrics, of one model."""
-    prompts = {path.stem: path for path in files["prompts"]}
     model = files["prompts"][0].parent.name
     by_method: dict[str, dict[str, pd.DataFrame]] = {}
-    for path in files["attributions"]:
-        method, dataset = path.parts[-2], path.stem
-        steps = read_scores(prompts[dataset], [path], settings)
+    for _, method, dataset, steps in read_methods(files, settings):
         by_method.setdefault(dataset, {})[method] = densities(steps, method)
     metrics = [*(AUC_METRICS if settings.pi_per_step is None else ()), *ORIGINAL]
     areas = files.rows("soft_samples", model=model)

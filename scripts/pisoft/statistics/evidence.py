@@ -12,7 +12,6 @@ tokens, 0 the first and 1 the last; `perturbable_tokens` is m.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from itertools import groupby
 from math import ceil
 from typing import Any
 
@@ -22,7 +21,7 @@ import pandas as pd
 from pisoft.config.jobs.summaries import EvidenceJob
 from pisoft.statistics.metrics import DEPTH, EVIDENCE_METRICS, RECALL, RECALL_BY_CHANCE, TOKENS
 from pisoft.statistics.reading import Files, Summary
-from pisoft.statistics.scores import StepScores, read_scores
+from pisoft.statistics.scores import StepScores, read_methods, steps_by_sample
 from pisoft.store.parquet import ANSWER_NOT_STATED, ANSWER_UNCHANGED, NO_EVIDENCE, OK, read_rows
 
 METRICS = (
@@ -34,7 +33,6 @@ RECALLED_SHARE = 0.1  # of the perturbable tokens
 
 def summaries(files: Files, settings: EvidenceJob) -> dict[str, Summary]:
     """Return one file of samples, from all datasets with evidence."""
-    prompts = {(path.parent.name, path.stem): path for path in files["prompts"]}
     answers = {
         (path.parent.name, path.stem): {
             row["sample_id"]: row for row in read_rows(path, "generations")
@@ -42,12 +40,10 @@ def summaries(files: Files, settings: EvidenceJob) -> dict[str, Summary]:
         for path in files["generations"]
     }
     frames = []
-    for path in files["attributions"]:
-        (model, method, _), dataset = path.parts[-3:], path.stem
+    for model, method, dataset, steps in read_methods(files, settings):
         cell = {"model": model, "method": method, "dataset": dataset, "metric": METRICS}
-        steps = read_scores(prompts[model, dataset], [path], settings)
-        for sample_id, sample in groupby(steps, key=lambda step: step.prompt["sample_id"]):
-            status, values = _sample(list(sample), method, answers[model, dataset][sample_id])
+        for sample_id, sample in steps_by_sample(steps):
+            status, values = _sample(sample, method, answers[model, dataset][sample_id])
             rows = {**cell, "sample_id": sample_id, "status": status, "value": values}
             frames.append(pd.DataFrame(rows))
     return {"evidence_samples": frames}

@@ -39,21 +39,16 @@ def summaries(files: Files, settings: SummariseRankingJob) -> dict[str, Summary]
         BenchmarkError: an unreadable file, an unknown or repeated curve of a sample, or an ok row
             without an AUC.
     """
-    frames = [(path.with_suffix("").parts[-3:], _cell(path)) for path in files["ranking"]]
-    explained = dict.fromkeys(cell[:2] for cell, _ in frames)
-    for cell, (dataset, reason) in product(explained, settings.not_applicable.items()):
-        without = {"metric": RANKING_METRICS, "status": NOT_APPLICABLE, "reason": reason}
-        rows = pd.DataFrame({"sample_id": None, "value": None, **without})
-        frames.append(((*cell, dataset), rows))
-    samples = [
-        frame.assign(model=model, method=method, dataset=dataset)
-        for (model, method, dataset), frame in frames
-    ]
-    return {"ranking_samples": samples}
+    frames = [_checked_rows(path) for path in files["ranking"]]
+    explained = dict.fromkeys(path.parts[-3:-1] for path in files["ranking"])
+    for (model, method), (dataset, reason) in product(explained, settings.not_applicable.items()):
+        cell = {"model": model, "method": method, "dataset": dataset, "metric": RANKING_METRICS}
+        without = {"sample_id": None, "value": None, "status": NOT_APPLICABLE, "reason": reason}
+        frames.append(pd.DataFrame({**cell, **without}))
+    return {"ranking_samples": frames}
 
 
-def _cell(path: Path) -> pd.DataFrame:
-    """Return the rows of one file, checked, but for their cell."""
+def _checked_rows(path: Path) -> pd.DataFrame:
     rows = read_table(path, "ranking").to_pandas()
     ok = rows["status"] == OK
     is_share = rows["curve"].map(METRICS).isin(SHARES)
@@ -67,6 +62,7 @@ def _cell(path: Path) -> pd.DataFrame:
             raise BenchmarkError(f"{path}: sample '{sample}': {problem}; {REPAIR}")
     rows = rows.assign(metric=rows["curve"].map(METRICS), reason=None)
     rows = rows.rename(columns={"auc": "value"})
+    rows[["model", "method", "dataset"]] = path.with_suffix("").parts[-3:]
     changed = rows[rows["metric"] == TOKENS_CHANGED]
     if changed.empty:
         return rows

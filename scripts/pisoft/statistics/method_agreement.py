@@ -17,7 +17,7 @@ from pisoft.config.jobs.summaries import CompareJob
 from pisoft.statistics.metrics import AVERAGE
 from pisoft.statistics.reading import Files, Summary
 from pisoft.statistics.samples import mean_rows
-from pisoft.statistics.scores import StepScores, read_scores
+from pisoft.statistics.scores import StepScores, read_scores, steps_by_sample
 
 METRICS = ("kendall_tau", "top_overlap")
 KEYS = ["metric", "method", "other"]
@@ -56,7 +56,7 @@ def agreement_samples(steps: Iterable[StepScores], methods: Sequence[str]) -> pd
     )
     by_sample = {
         sample_id: pd.DataFrame([_step_agreement(step, methods) for step in sample]).mean()
-        for sample_id, sample in itertools.groupby(steps, lambda step: step.prompt["sample_id"])
+        for sample_id, sample in steps_by_sample(steps)
     }
     return pd.DataFrame(by_sample).T.set_axis(columns, axis=1)
 

@@ -104,7 +104,6 @@ def validation(
 
 
 def _row(numbers: pd.DataFrame, part: str, **keys: Any) -> dict[str, Any]:
-    """Return the one row of numbers as that of a part."""
     return {"part": part, **numbers[NUMBERS].iloc[0], **keys}
 
 

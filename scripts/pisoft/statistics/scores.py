@@ -17,7 +17,7 @@ from pisoft.config.base import Normalisation
 from pisoft.config.evaluation import ScoreSettings
 from pisoft.errors import BenchmarkError
 from pisoft.faithfulness.scores import evaluated, normalise
-from pisoft.statistics.reading import REPAIR
+from pisoft.statistics.reading import REPAIR, Files
 from pisoft.store.cells import check_scores, read_prompts
 from pisoft.store.parquet import OK, read_table
 from pisoft.store.scope import perturbable_positions
@@ -90,14 +90,27 @@ def read_scores(
         )
 
 
+def read_methods(
+    files: Files, settings: ScoreSettings
+) -> Iterator[tuple[str, str, str, Iterator[StepScores]]]:
+    """Yield model, method and dataset of each `attributions` file, and its steps."""
+    prompts = {(path.parent.name, path.stem): path for path in files["prompts"]}
+    for path in files["attributions"]:
+        (model, method, _), dataset = path.parts[-3:], path.stem
+        yield model, method, dataset, read_scores(prompts[model, dataset], [path], settings)
+
+
+def steps_by_sample(steps: Iterable[StepScores]) -> Iterator[tuple[str, list[StepScores]]]:
+    """Yield each sample's id and steps, which are next to each other."""
+    for sample_id, sample in itertools.groupby(steps, key=lambda step: step.prompt["sample_id"]):
+        yield sample_id, list(sample)
+
+
 def scores_by_sample(
     steps: Iterable[StepScores], method: str
 ) -> Iterator[tuple[str, list[np.ndarray]]]:
-    """Return each sample's id, and a method's scores (m,) of every step that has them.
-
-    The steps of a sample are next to each other.
-    """
-    for sample_id, sample in itertools.groupby(steps, key=lambda step: step.prompt["sample_id"]):
+    """Yield each sample's id, and a method's scores (m,) of every step that has them."""
+    for sample_id, sample in steps_by_sample(steps):
         yield sample_id, [step.scores(method) for step in sample if method in step.raw]
 
 

@@ -132,6 +132,7 @@ def table(
     made: Iterable[Block],
     notes: Iterable[str | None],
     corner: str = "Method",
+    spanners: Iterable[tuple[str, int]] = (),
 ) -> Table:
     """Return a table of blocks, whose CSV holds all results; empty notes are left out."""
     return Table(
@@ -141,6 +142,7 @@ def table(
         blocks=tuple(made),
         notes=tuple(filter(None, notes)),
         values=results.values,
+        spanners=tuple(spanners),
     )
 
 

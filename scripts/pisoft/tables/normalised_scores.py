@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from pisoft.statistics.metrics import METRICS
 from pisoft.tables import grid, notes
 from pisoft.views.view import View, display
@@ -26,5 +24,4 @@ def table(view: View) -> grid.Table:
     titles, lines = grid.each("dataset", results.datasets), grid.each("method", results.methods)
     made = grid.blocks(results, titles, lines, columns, columns[0], sparse=True)
     below = [notes.of_table("normalised_scores"), notes.samples(results)]
-    whole = grid.table(view, results, columns, made, below)
-    return replace(whole, spanners=tuple(spanners))
+    return grid.table(view, results, columns, made, below, spanners=spanners)

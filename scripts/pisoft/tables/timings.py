@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
 import numpy as np
 
@@ -26,9 +25,8 @@ def table(view: View) -> grid.Table:
 
     def milliseconds(number: Number) -> grid.Entry:
         best = number.value == fastest.get((number.model, number.dataset))
-        return grid.Entry(
-            _milliseconds(number.value), strong=best and number.method not in baselines
-        )
+        strong = best and number.method not in baselines
+        return grid.Entry(_milliseconds(number.value), strong)
 
     def megabytes(number: Number) -> grid.Entry:
         keys = {key: getattr(number, key) for key in ("model", "method", "dataset")}
@@ -52,8 +50,8 @@ def table(view: View) -> grid.Table:
         notes.without_row(imported, "these scores were made elsewhere"),
         notes.samples(results.of(seconds)),
     ]
-    whole = grid.table(view, results, columns, made, below)
-    return replace(whole, spanners=tuple((label, 2) for label in models.values()))
+    spanners = [(label, 2) for label in models.values()]
+    return grid.table(view, results, columns, made, below, spanners=spanners)
 
 
 def _milliseconds(seconds: float) -> str:

@@ -181,7 +181,6 @@ def _places(spanners: Sequence[tuple[str, int]]) -> list[tuple[int, int]]:
 
 
 def _unbroken(heading: str) -> str:
-    """Return a heading that is never broken before its arrow."""
     return heading.replace(" ↑", "\N{NO-BREAK SPACE}↑").replace(" ↓", "\N{NO-BREAK SPACE}↓")
 
 
