@@ -26,11 +26,7 @@ OVERLAP_MEANING = "overlap of top 10 %\n(1: same tokens, about 0.1: unrelated)"
 )
 @page_width(FULL_WIDTH)  # in fewer millimetres, names and numbers have no room
 def plot(view: View) -> tuple[Figure, pd.DataFrame]:
-    """Draw Kendall's τ below the diagonal and the top-10 % overlap above it, and return both.
-
-    The first panel shows the means over datasets, if there are several; a dash stands where there
-    is no value. Cells too small for their numbers have their colour only.
-    """
+    """Draw Kendall's τ below the diagonal and the top-10 % overlap above it, and return both."""
     results = view.results("method_agreement")
     rows, methods = with_averages(results.rows), results.methods
     several = len(results.datasets) > 1

@@ -21,11 +21,7 @@ PANELS_ABREAST = 5  # of single datasets
 @display(title="Do metrics agree on methods?", by=("model",), reads=("statistics",), numbers=True)
 @page_width(FULL_WIDTH)  # in fewer millimetres, names and numbers have no room
 def plot(view: View) -> tuple[Figure, pd.DataFrame]:
-    """Draw Kendall's τ of every two metrics, for the mean over datasets and each, and return it.
-
-    Of several datasets, each has a small panel. A dash, or a blank cell in the small panels, stands
-    where there is no value. Metrics without any value are left out and named.
-    """
+    """Draw Kendall's τ of every two metrics, for the mean over datasets and each, and return it."""
     on_model = view.settings.methods_on(view.cell["model"])  # not those of selected depths
     results = view.results("statistics", method=on_model)
     metrics, left_out = ordering_metrics(results.rows)

@@ -18,32 +18,26 @@ def compare_runs(one: pd.DataFrame, other: pd.DataFrame) -> pd.DataFrame:
         and of each run the `best`, of the highest mean, equal ones joined, the fewest samples in a
         mean, `n`, and the most that failed, `n_failed`. Those of the second end in `_other`.
     """
-    runs = [
-        rows[rows["metric"].isin(AUC_METRICS)].dropna(subset="value").set_index([*CELL, "method"])
-        for rows in (one, other)
-    ]
-    cells = runs[0].index.droplevel("method").unique()
-    cells = cells[cells.isin(runs[1].index.droplevel("method"))]
-    averaged = [run.reset_index().groupby(CELL[:-1])["dataset"].agg(frozenset) for run in runs]
-    cells = cells[
-        [name != AVERAGE or len({of[tuple(cell)] for of in averaged}) == 1 for *cell, name in cells]
-    ]
-    common = runs[0].index.intersection(runs[1].index, sort=False)
-    wide = [
-        {
-            name: run.loc[common, name].unstack("method", sort=False).reindex(cells)
-            for name in ("value", "n", "n_failed")
-        }
-        for run in runs
-    ]
-    compared = pd.DataFrame({"n_methods": wide[0]["value"].count(axis=1)}, cells)
-    compared["kendall_tau"] = kendall_taus(*(run["value"] for run in wide))
-    for suffix, run in zip(("", "_other"), wide, strict=True):
-        order = pd.DataFrame(ranks(run["value"].to_numpy(), "highest"), cells, run["value"].columns)
-        compared[f"best{suffix}"] = [", ".join(best_methods(row)) for _, row in order.iterrows()]
-        compared[f"n{suffix}"] = run["n"].min(axis=1)
-        compared[f"n_failed{suffix}"] = run["n_failed"].max(axis=1)
-    return compared.reset_index()
+    runs = [rows[rows["metric"].isin(AUC_METRICS)].dropna(subset="value") for rows in (one, other)]
+    datasets = [run.groupby(CELL[:-1])["dataset"].agg(frozenset) for run in runs]
+    second = dict(iter(runs[1].groupby(CELL)))
+    compared = []
+    for cell, rows in runs[0].groupby(CELL, sort=False):
+        *group, dataset = cell
+        if cell not in second or (
+            dataset == AVERAGE and len({of[tuple(group)] for of in datasets}) > 1
+        ):
+            continue
+        both = rows.merge(second[cell], on="method", suffixes=("", "_other"))
+        tau = float(kendall_taus(both["value"], both["value_other"]))
+        row = dict(zip(CELL, cell, strict=True)) | {"n_methods": len(both), "kendall_tau": tau}
+        for of_run in ("", "_other"):
+            order = pd.Series(ranks(both[f"value{of_run}"].to_numpy(), "highest"), both["method"])
+            row[f"best{of_run}"] = ", ".join(best_methods(order))
+            row[f"n{of_run}"] = both[f"n{of_run}"].min()
+            row[f"n_failed{of_run}"] = both[f"n_failed{of_run}"].max()
+        compared.append(row)
+    return pd.DataFrame(compared)
 
 
 def report(rows: pd.DataFrame) -> str:

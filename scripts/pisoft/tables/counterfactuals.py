@@ -11,6 +11,7 @@ from pisoft.statistics.metrics import (
     NOT_FLIPPED,
     TOKENS_CHANGED,
 )
+from pisoft.statistics.results import in_both_orders, select
 from pisoft.tables import grid, notes
 from pisoft.tables.ranking import ranking
 from pisoft.views.view import View, display
@@ -31,17 +32,12 @@ def table(view: View) -> grid.Table:
 def _against_random(view: View) -> str:
     """Say for which methods significantly fewer tokens flip the answer than in random order."""
     pairs = view.results_if_any("comparisons").select(metric=TOKENS_CHANGED, dataset=AVERAGE)
-    compared = [
-        (row.method, row.value, row.p_adjusted)
-        if row.other == CONTROL
-        else (row.other, -row.value, row.p_adjusted)
-        for row in pairs.rows.itertuples()
-        if CONTROL in (row.method, row.other)
-    ]
-    fewer = [pairs.methods[name] for name, value, p in compared if value < 0 and p < LEVEL]
-    listed = ", ".join(fewer) or "no method"
-    fewest = f"Significantly fewer tokens than in random order (p < {LEVEL}): {listed}."
-    return fewest if compared else NO_CONTROL
+    compared = select(in_both_orders(pairs.rows), other=CONTROL)
+    if compared.empty:
+        return NO_CONTROL
+    fewer = compared[(compared["value"] < 0) & (compared["p_adjusted"] < LEVEL)]["method"]
+    listed = ", ".join(pairs.methods[name] for name in fewer) or "no method"
+    return f"Significantly fewer tokens than in random order (p < {LEVEL}): {listed}."
 
 
 def _agreement(view: View) -> str:
