@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from matplotlib.figure import Figure
 
@@ -29,11 +31,12 @@ def plot(view: View) -> Figure:
     correlations = view.results("density_correlations", other=MEASURE).rows
     panels = {"Mean score (dense →)": density.rows}
     findings = {}
-    titles = ["Spearman's ρ with the mean score:\nwithout Random:"]
+    labels = ("Spearman's ρ with the mean score:", "without Random:")
+    titles: list[Sequence[str]] = [labels]
     for metric in AUC_METRICS:
         panels[METRICS[metric].label] = select(areas, metric=metric)
         tested = select(correlations, metric=metric).set_index("part").reindex(PARTS)
-        titles.append("\n".join(map(_number_text, tested.itertuples())))
+        titles.append([*map(_number_text, tested.itertuples())])
         rho, p_value = tested.loc["all", ["value", "p_adjusted"]]
         if not np.isnan(p_value):
             trend = "higher" if rho > 0 else "lower"
@@ -41,15 +44,11 @@ def plot(view: View) -> Figure:
     message = f"AUC of methods with denser scores: {by_metric(findings)}" if findings else ""
     figure = dot_panels(view, panels, density.methods, n_text(areas), message=message)
     with theme():
-        if len(figure.axes) > abreast(len(figure.axes)):  # no title is beside another
-            labels = "Spearman's ρ with the mean score: ", "without Random: "
-            titles[1:] = [
-                "\n".join(map("".join, zip(labels, title.split("\n"), strict=True)))
-                for title in titles[1:]
-            ]
-            titles[0] = ""
+        beside = len(figure.axes) == abreast(len(figure.axes))  # one title is beside another
         for panel, title in zip(figure.axes, titles, strict=True):
-            panel.set_title(title, fontsize="small", loc="right")
+            if not beside:
+                title = [] if title is labels else [*map(" ".join, zip(labels, title, strict=True))]
+            panel.set_title("\n".join(title), fontsize="small", loc="right")
     return figure
 
 

@@ -253,11 +253,9 @@ def median_tau(what: str, taus: pd.Series | np.ndarray) -> str:
     """Return the message of a heatmap of agreement; none without a value."""
     values = np.asarray(taus, dtype=float)
     values = values[~np.isnan(values)]
-    return (
-        f"{what} with a median agreement of τ = {signed(f'{np.median(values):z.2f}')}"
-        if values.size
-        else ""
-    )
+    if not values.size:
+        return ""
+    return f"{what} with a median agreement of τ = {signed(f'{np.median(values):z.2f}')}"
 
 
 def lower_triangle(rows: pd.DataFrame, names: Sequence[str]) -> np.ndarray:

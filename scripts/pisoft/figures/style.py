@@ -112,9 +112,8 @@ def line_styles(methods: Iterable[str]) -> dict[str, LineStyle]:
     """Return the appearance of every method.
 
     The benchmark's methods always look the same. Further ones get the free styles in the order
-    given, so appending a method changes no other one's. Nineteen more colours follow the fixed
-    nine, then they repeat with another marker and dash: the cycles' lengths share no factor, so
-    none of the 285 combinations comes twice, of which the benchmark's methods have the first.
+    given, so appending a method changes no other one's. The cycles' lengths share no factor, so
+    none of the 285 combinations of colour, marker and dash comes twice.
     """
     names = list(methods)
     assigned = dict(_FIXED)
