@@ -57,6 +57,8 @@ def test_ranks_of_resamples_are_certain_of_a_clear_order_and_shared_by_equal_met
 
 
 def test_a_rank_of_a_single_sample_has_neither_interval_nor_share_of_resamples():
+    two = estimated(samples_of({"a": [1.0, 1.5], "b": [2.0, 1.2]}))
+    assert select(two.ranks, metric=NC, part="rank")["low"].notna().all()
     ranks = select(estimated(samples_of({"a": [1.0], "b": [2.0]})).ranks, metric=NC, dataset="sst2")
     of_rank = select(ranks, part="rank").set_index("method")
     assert of_rank["value"].to_dict() == {"a": 2, "b": 1}
@@ -164,6 +166,7 @@ def test_variances_add_up_to_the_total():
     total = np.var(values["auc_pi_soft_ns_unclamped"], ddof=1)
     assert table.loc["auc_pi_soft_ns", "total"] == pytest.approx(total)
     assert table.loc[NC, "monte_carlo"] == pytest.approx(np.mean(values["monte_carlo_nc"]))
+    assert table.loc[NC, "numerical"] == pytest.approx(np.mean(np.square(values["numerical"])))
     rows = rows_of({"a": [0.5, None]}) + samples_of({"b": [0.1]})
     components = estimated(rows).variance_components
     assert components["value"].isna().all(), "of a single sample"

@@ -19,6 +19,7 @@ from helpers.result_sets import CASES, rows_of, values_of
 from keep_summary import BOARD, PAGE_RUN
 from leaderboard import leaderboard
 from pisoft.errors import BenchmarkError
+from pisoft.statistics.metrics import AUC_METRICS
 from pisoft.statistics.results import KEYS, select
 from summary import KEPT, Summary, keep, kept, results_of, samples_of
 
@@ -29,7 +30,13 @@ Content = dict[str, Any]
 
 @pytest.fixture(scope="module")
 def content() -> Content:
-    return json.loads(ENTRY.read_text(encoding="utf-8"))
+    """Return the kept entry with the areas alone."""
+    whole = json.loads(ENTRY.read_text(encoding="utf-8"))
+    statistics = whole["results"]["statistics"]
+    place = statistics["columns"].index("metric")
+    statistics["rows"] = [row for row in statistics["rows"] if row[place] in AUC_METRICS]
+    whole["results"] = {kind: whole["results"][kind] for kind in ("statistics", "accuracy")}
+    return whole
 
 
 def edited(content: Content, **settings: Any) -> Content:
