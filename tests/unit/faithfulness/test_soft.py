@@ -82,7 +82,9 @@ def test_every_draw_equals_the_plain_loop(shape, sampler):
         if index != ORIGINAL:
             s = clip_scores(s, SETTINGS.score_floor) ** row["alpha"]
             assert s.mean() == pytest.approx(share, abs=1e-9)
-            assert row["achieved"] == pytest.approx(share, abs=1e-9)
+        assert row["achieved"] == pytest.approx(s.mean(), abs=1e-9)
+        feasible = share is None or 0.2 < share < 0.8  # of 5 scores, one is 1 and one is 0
+        assert row["feasible"] == feasible
         kept = np.stack([drawn.kept(index, draw, s)[:, 0] for draw in range(4)])
         if sampler == "count" and index != ORIGINAL:
             assert (kept.mean(axis=1) == share).all()
@@ -119,6 +121,7 @@ def test_failures_are_rows_with_a_status(row, perturbable, head, status):
     assert [(row["pi"], row["status"]) for row in rows] == [
         (pi, status) for pi in (None, *SETTINGS.pi_grid)
     ]
+    assert {row["achieved"] is None for row in rows} == {status != "ok"}
 
 
 def test_only_an_h0_below_the_least_one_is_degenerate():
