@@ -25,7 +25,11 @@ STYLES = dict(zip(("loosened", "original"), line_styles(PROPOSED).values(), stri
     cells="layer_study",
 )
 def plot(view: View) -> Figure:
-    """Draw the AUC over depth, one line per token weighting, with 95 % intervals (Student's t)."""
+    """Draw the AUC over depth, one line per token weighting.
+
+    Lines are means over the samples that had no part in selecting a depth, the same as in the
+    table; bands are 95 % confidence intervals (Student's t).
+    """
     rows = view.results("depths", part=REST).rows
     labels = {weights: grad_ellm_label(weights) for weights in rows["method"].unique()}
 

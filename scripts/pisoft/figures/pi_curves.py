@@ -31,7 +31,11 @@ LEGEND_BELOW = 0.4  # inches
     reads=("curves", "statistics"),
 )
 def plot(view: View) -> Figure:
-    """Draw both curves, few methods in colour (:func:`standings`), with 95 % intervals."""
+    """Draw π-Soft-NS and π-Soft-NC over the retaining probability, few methods in colour.
+
+    Below each panel, those in colour (:func:`standings`) are listed with their AUC, the best first;
+    ≈ marks those not significantly different from it. Bands are 95 % intervals (Student's t).
+    """
     curves, statistics = view.results("curves"), view.results("statistics")
 
     areas = {

@@ -31,7 +31,12 @@ SHARES, BARS = 0.25, (0.5, 0.85)  # inches beside a panel: where shares and bars
     title="How certain is the ranking?", by=("protocol", "model"), reads=("ranks", "comparisons")
 )
 def plot(view: View) -> Figure:
-    """Draw the ranks, and bars as in a critical-difference diagram (Demšar, 2006)."""
+    """Draw the ranks by both metrics, for the mean over datasets.
+
+    Dots: each method's rank with its 95 % interval over resamples of the samples, and the share of
+    resamples in which it is best. A bar joins the methods whose circles it holds, no two of which
+    differ significantly or were not tested, as in a critical-difference diagram (Demšar, 2006).
+    """
     ranks = view.results("ranks", metric=AUC_METRICS)
     averages = select(ranks.rows, dataset=AVERAGE)
     pairs = view.results_if_any("comparisons").select(dataset=AVERAGE)  # of one method: none

@@ -27,7 +27,11 @@ BESIDE = 1.02  # in widths of a panel: where shares stand
     cells="sensitivity",
 )
 def plot(view: View) -> Figure:
-    """Draw τ of every alternative's order with the run's, one panel per metric."""
+    """Draw τ of every alternative's order with the run's, one panel per metric.
+
+    A dot is the mean over datasets with τ's 95 % bootstrap interval, a ring a single dataset.
+    Beside it stands whether another method is best, or why there is no number.
+    """
     results = view.results("sensitivity")
     taus = select(results.rows, other="")
     names = [name for name in ALTERNATIVES if name in set(taus["part"])]

@@ -1,9 +1,16 @@
 """The advantage of each method over random scores by π (paper, paragraph 'Insights').
 
 The paper says that methods "only show advantage over Random attributions for larger retaining
-probability π > 0.5". Parts are the mean differences at every π (`at`), over the halves of the grid
-(`lower`, `upper`), and `upper_minus_lower`, as in docs/reference/metrics.md (Advantage over random
-scores). P-values are corrected over all tests of a metric, as a reader picks among the methods.
+probability π > 0.5". f(π) is a sample's π-Soft-NS or π-Soft-NC less that of random scores under the
+same random numbers. Its mean over samples is reported
+
+- at every π of the grid (`at`);
+- over the halves π ≤ 0.5 and π ≥ 0.5 (`lower`, `upper`): the trapezoid area of f over that part of
+  the grid's span divided by the part's width, with f(0.5) interpolated if the grid lacks it;
+- `upper_minus_lower`, the second less the first.
+
+The halves and their difference are tested against 0. P-values are corrected over all these tests of
+a metric, as a reader picks among the methods.
 """
 
 from __future__ import annotations

@@ -1,7 +1,9 @@
 """A sample's area under the curve with one choice of the metric changed, from stored draws.
 
-docs/reference/metrics.md (Sensitivity of the order) defines the alternatives. That by Hellinger
-distance shows how much of a change by total variation is due to neither dividing nor clamping.
+Each alternative changes one choice of the run and keeps the others, the clamp included. H₀ is not
+stored as a total variation, so the alternatives by total variation and by Hellinger distance are
+areas under a mean distance, neither divided by H₀ nor clamped, negated for NS so that higher is
+better. The Hellinger one shows how much of a change is due to that.
 """
 
 from __future__ import annotations

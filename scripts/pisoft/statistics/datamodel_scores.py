@@ -1,8 +1,28 @@
 """Scores of every method from the stored draws of a run, without a further forward pass.
 
-All methods are evaluated on the draws of *random* scores, whose masks are drawn again from their
-keys. docs/reference/metrics.md (Datamodel scores) defines the metrics, and says when a sample has
-none and why random scores are no fair control.
+Each draw of the soft metrics keeps some tokens, zeroes the others, and stores the change of the
+target's log-probability, Δ = log p(perturbed) − log p(clean). All methods are evaluated on the
+draws of *random* scores, whose masks favour none of them: those of Soft-NS and of Soft-NC, at every
+π and at α = 1, N in all. Masks are not stored but drawn again from their keys.
+
+With masks e (1: kept) and a method's scores s of one step, the kept mass of a mask is Σ e_i s_i,
+the removed mass Σ (1 − e_i) s_i, and the drop −Δ. Over the N masks:
+
+- lds: Spearman's ρ of kept mass and Δ, the linear datamodeling score (Ilyas et al. 2022, Park et
+  al. 2023), here of tokens;
+- lds_given_count: its partial correlation given the number of kept tokens. Over many π that number
+  alone explains much, so equal scores have a high lds;
+- faithfulness_correlation: Pearson's r of removed mass and drop (Bhatt et al. 2020);
+- infidelity: min over β of the mean of (β · removed mass − drop)², divided by the mean of drop²
+  (Yeh et al. 2019, with the optimal scale), from 0, the best, to 1.
+
+A metric is undefined for a step whose scores explain another token than random scores, with fewer
+than three masks, or where one side does not vary. A sample's value is the mean over its steps that
+have one.
+
+Random scores are no fair control here, as they made the masks: what they keep of themselves is high
+with Soft-NS and low with Soft-NC whatever the count. Their LDS is below that of other random
+scores; given the count it is 0 on average, but scatters more.
 """
 
 from __future__ import annotations

@@ -1,7 +1,11 @@
 """After how many records of a run each comparison of methods was decided.
 
-Records are read as if they had come one by one, in the order of sampling; docs/reference/tables.md
-explains the numbers of two methods. Those of part `by_test` are of all n records that both have.
+Records are read as if they had come one by one, in the order of sampling. Parts, of two methods:
+
+- none: the mean difference of the records read until the comparison was decided, or of all, with
+  its confidence sequence there; differences are clipped. n: these records; text: the verdict on the
+  method; p: Holm's, valid after every record.
+- by_test: the mean difference of all n records that both methods have, tested as in the tables.
 """
 
 from __future__ import annotations

@@ -1,9 +1,17 @@
 """Whether dense scores are what the π-Soft metrics reward (paper, app:attribution-distribution).
 
 The paper says that "density alone does not explain faithfulness performance: Random produces the
-most uniform attribution distribution but performs poorly". docs/reference/metrics.md (Density
-against faithfulness) defines both measures and the correlation within a sample. P-values are
-corrected over all tests of a metric. With `pi_per_step`, single samples have no areas to correlate.
+most uniform attribution distribution but performs poorly". The density of one step's normalised
+scores s, over its m perturbable tokens in rising order (i = 1 … m), is measured by
+
+- mean_score = Σ s_i / m, the share of the tokens that the original metrics keep; 1 is densest;
+- gini = Σ (2 i − m − 1) s_i / (m Σ s_i), the Gini index: 0 where all scores are equal, 1 − 1 / m
+  where a single token has all of it; uniformly distributed scores have 1 / 3.
+
+A sample's value is the mean over its evaluated steps. Spearman's ρ of density and metric is taken
+within a sample, over the methods with both (at least three), so that its difficulty drops out. The
+mean ρ is tested against 0, with and without random scores among the methods. P-values are corrected
+over all tests of a metric. With `pi_per_step`, single samples have no areas to correlate.
 """
 
 from __future__ import annotations

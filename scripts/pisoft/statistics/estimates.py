@@ -112,11 +112,10 @@ class Estimates:
             assert self.roots is not None
             _, reach = self._widening_and_reach()
             return share_ends(values, self.roots.to_numpy()[0], reach, self.clusters_of(columns))
-        ends = [
-            pd.DataFrame(np.abs(one._share_ends() - of[0]), columns=one.replicates.columns)
-            for one in self.averaged
-            for of in [one.replicates.to_numpy()]
-        ]
+        ends = []
+        for one in self.averaged:
+            away = np.abs(one._share_ends() - one.replicates.to_numpy()[0])
+            ends.append(pd.DataFrame(away, columns=one.replicates.columns))
         away = np.sqrt(sum(frame.to_numpy() ** 2 for frame in _weigh_datasets(ends)))
         return np.array([[-1], [1]]) * away + values
 

@@ -1,12 +1,27 @@
 """Whether the highest scores lie on the words that are known to decide.
 
-docs/reference/metrics.md (Evidence, Known context use) defines the metrics. The first two and the
-recall are means over all orders of equal scores. A sample's value is the mean over its evaluated
-steps that have scores; its evidence is the same at each of them.
+k of a prompt's m perturbable tokens are marked as evidence by its record. Of the scores s of one
+step:
 
-A record with counterfactuals counts only if its answer is shown to depend on a statement, which is
-then its only evidence. `evidence_depth` is the mean place of the evidence among the m perturbable
-tokens, 0 the first and 1 the last; `perturbable_tokens` is m.
+- top_1_in_evidence: 1 if the highest score is of evidence, else 0;
+- recovery_at_k: the share of evidence among the k highest scores (R-precision);
+- mass_on_evidence: Σ s over the evidence / Σ s over all perturbable tokens;
+- evidence_auprc: average precision: the mean over the evidence tokens of the share of evidence
+  among all scores at least as high as theirs;
+- recall_at_10_percent: the share of the evidence among the ⌈m / 10⌉ highest scores;
+- recall_by_chance = ⌈m / 10⌉ / m, its mean for uninformative scores;
+- evidence_by_chance = k / m, the mean of the first three for uninformative scores;
+- auprc_by_chance: average precision then, over all orders of tokens without equal scores.
+
+The first two and the recall are means over all orders of equal scores. The first is the hit of the
+pointing game (Zhang et al. 2018); ERASER (DeYoung et al. 2020) takes average precision for token
+scores. A sample's value is the mean over its evaluated steps that have scores, as for the soft
+metrics; its evidence is the same at each of them.
+
+A record with counterfactuals counts only if its answer is shown to depend on its evidence: the
+model gives the answer that a statement supports, and another one where that statement names another
+answer. Its evidence is then that statement alone. `evidence_depth` is the mean place of the
+evidence among the perturbable tokens, 0 the first and 1 the last; `perturbable_tokens` is m.
 """
 
 from __future__ import annotations

@@ -101,9 +101,14 @@ def depth_statistics(
     """Return the study's numbers, rows of `depths`, in the order of the samples.
 
     Every number of a dataset and token weighting (`method`) is over the samples that could be
-    evaluated at every depth (`position`). docs/reference/tables.md says what its `part` is;
-    `development` and `rest` are means at each candidate depth. `leaky` has no interval: the best of
-    several noisy means is too high, which no interval over samples shows.
+    evaluated at every depth (`position`). Its `part` is
+
+    * `development`, `rest`: mean over that part at each candidate depth;
+    * `selected`: mean over the rest at the candidate that is best on the development part;
+    * `fixed`: mean over the rest at the fixed depth;
+    * `leaky`: mean over all samples at the candidate that is best on all samples (the paper),
+      without interval: the best of several noisy means is too high, which no interval over samples
+      shows.
 
     Best is the highest mean over metrics and protocols; of equals, the smaller depth. Nothing has a
     value if a part has fewer than :data:`SMALLEST_PART` samples. `text` counts all failed samples.

@@ -1,8 +1,15 @@
 """How far methods agree on which tokens matter: Kendall's τ and the overlap of the top tokens.
 
-See docs/reference/metrics.md (Agreement of methods). Of equal scores, the token that comes first in
-the prompt counts as higher. A step counts for a pair if both methods have scores and neither gives
-all tokens the same score. A sample's value is the mean over its steps that count.
+Of two methods at one step, over its m perturbable tokens:
+
+- kendall_tau = Kendall's τ-b of their scores. Ties count for neither order.
+- top_overlap = |A ∩ B| / k, with A and B the k tokens of highest score of each method, and k a
+  tenth of m, rounded half up, at least 1. Of equal scores, the token that comes first in the prompt
+  counts as higher. Two unrelated methods have about k / m.
+
+A step counts for a pair if both methods have scores and neither gives all tokens the same score:
+then τ is undefined, and the top tokens would be the first of the prompt. A sample's value is the
+mean over its steps that count.
 """
 
 from __future__ import annotations

@@ -1,10 +1,20 @@
 """Whether each metric ranks the controls by their faithfulness (diagnosticity).
 
-docs/reference/metrics.md (Controls with a known order) defines the parts, of the samples that have
-a value for all of these: A_over_B, with `noisy` the oracle with the middle noise of the ladder;
-ladder; means_in_order; samples_needed, a number of samples in clusters as the run's; and the mean
-of one control or of random scores, the `method`. The first two compare single samples, whose areas
-are not measured with `pi_per_step`: they are left out then.
+On records with evidence, the oracle should beat its noisy versions, these random scores, and
+random scores the anti-oracle. Parts, of the samples that have a value for all of these:
+
+- A_over_B: share of samples whose value for A is better than for B, ties counting one half. `noisy`
+  is the oracle with the middle noise of the ladder.
+- ladder: Kendall's τ-a between less noise and a better value, over the oracle and all its noisy
+  versions, mean over samples; 1 if every sample's values fall with every step of noise.
+- means_in_order: probability that the means over as many resampled samples have the order oracle,
+  noisy, random, anti-oracle.
+- samples_needed: the smallest number of samples with which that probability reaches 95 %. Samples
+  of a cluster are resampled together, so that it is a number of samples in such clusters.
+- mean: of one control or of random scores, the `method`.
+
+Shares and τ compare single samples, whose areas are not measured with `pi_per_step`: they are left
+out then.
 
 Shares have Wilson's interval, means that by Student's t, both of 95 %, and of clusters where
 samples are in clusters; that of τ ends at −1 and 1.

@@ -1,9 +1,15 @@
 """How similar scores stay when the model is randomised, or when it reads another input.
 
-Parts are Spearman's ρ with scores on a model whose last layers are reinitialised (`layers`), on one
-trained on shuffled labels (`labels`), and of other samples (`input`), see docs/reference/metrics.md
-(Sanity checks). A step of fewer than three tokens, or whose scores are all equal in either case,
-has no ρ.
+Spearman's ρ between the scores of a step's perturbable tokens and those by the same method
+
+- `layers`: on the same model with that many of its last decoder layers reinitialised,
+- `labels`: on the model trained on shuffled labels,
+- `input`: on the same model, of the other samples at the same step. Their scores are read at the
+  same relative position, by linear interpolation, and averaged;
+
+the first two for the same target token. Mean over a sample's steps. Near 1, the scores do not
+depend on what these layers or the labels have taught the model, or on what a text says. A step of
+fewer than three tokens, or whose scores are all equal in either case, has no ρ.
 """
 
 from __future__ import annotations

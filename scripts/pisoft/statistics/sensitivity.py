@@ -1,9 +1,16 @@
 """How far the order of the methods changes when one choice of the metric is changed.
 
-Orders by every alternative of :mod:`pisoft.statistics.alternatives` are compared with the run's
-over the methods that have a value in both: Kendall's τ-b, whether another method is best, and the
-largest change of a method's rank. Numbers of half of the samples are means over 20 halves drawn by
-key. τ's interval is over resamples, in each of which both orders are recomputed.
+The run's order is that of the methods' mean AUC of π-Soft-NS or π-Soft-NC. Every alternative of
+:mod:`pisoft.statistics.alternatives` gives another order from stored draws, of the run or of its
+other routing or operator: no forward pass is made. Compared are, over the methods that have a value
+in both,
+
+- Kendall's τ-b of the two orders: 1 says that both order all methods alike;
+- whether another method is best;
+- the largest change of a method's rank.
+
+Numbers of half of the samples are means over 20 halves drawn by key, each against the whole. τ's
+interval is over resamples, in each of which both orders are recomputed; all statistics share these.
 """
 
 from __future__ import annotations

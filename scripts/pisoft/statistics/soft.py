@@ -1,10 +1,16 @@
 """From per-draw distances to per-sample metrics, curves over π, and means per cell.
 
-docs/reference/metrics.md defines the metrics. A sample's value is the mean over its steps that
-count (:mod:`pisoft.statistics.soft_files`); a sample without one has no value, and the status of
-its first failing row. Areas of curves measured at some π only are those of the completed curves
-(:func:`completed`): means over samples estimate the same, but the area of a single sample says
-little.
+Per row of a `soft` file (sample, step, π), with H₀ the distance of the zero baseline:
+
+- soft_ns_unclamped = (H₀ − mean of ns_distances) / H₀
+- soft_ns: the same clamped at 0 by each draw, by the mean, or nowhere
+  (:func:`pisoft.faithfulness.metrics.soft_ns`), as the run's curves are
+- soft_nc = mean of nc_distances / H₀
+
+A sample's value is the mean over its steps that count (:mod:`pisoft.statistics.soft_files`); a
+sample without one has no value, and the status of its first failing row. Areas of curves measured
+at some π only are those of the completed curves (:func:`completed`): means over samples estimate
+the same, but the area of a single sample says little.
 
 The numerators H₀ − mean of ns_distances and mean of nc_distances are kept for ratios of means over
 samples: where H₀ is small, a sample's ratio says little and can rule a mean.
@@ -35,21 +41,35 @@ from pisoft.store.schemas import FILES
 METRICS = ("ns", "nc")
 DATASET = ["protocol", "model", "dataset"]  # keys of a dataset's cells
 SAMPLE_METRICS = (
-    *("auc_pi_soft_ns", "auc_pi_soft_nc", "auc_full_pi_soft_ns", "auc_full_pi_soft_nc"),
-    *("auc_low_pi_soft_ns", "auc_low_pi_soft_nc"),  # over π ≤ LOW_PI only
-    *("soft_ns", "soft_nc"),  # original metrics, α = 1
-    *("soft_ns_unclamped", "auc_pi_soft_ns_unclamped"),
-    *("expected_retained", "mean_score"),  # of these: E[R] = Σ s_i, tokens, and the share E[R] / m
-    *("h0", "identity"),  # the latter of the unperturbed input evaluated again: numerical noise
-    *("auc_numerator_ns", "auc_numerator_nc"),  # areas of both numerators
-    *("monte_carlo_ns", "monte_carlo_nc"),  # variances of AUCs, not clamped, that draws make
+    "auc_pi_soft_ns",
+    "auc_pi_soft_nc",
+    "auc_full_pi_soft_ns",
+    "auc_full_pi_soft_nc",
+    "auc_low_pi_soft_ns",  # over π ≤ LOW_PI only, where few tokens are kept or removed
+    "auc_low_pi_soft_nc",
+    "soft_ns",  # original metrics, α = 1
+    "soft_nc",
+    "soft_ns_unclamped",
+    "auc_pi_soft_ns_unclamped",
+    "expected_retained",  # E[R] = Σ s_i, tokens, of the original metrics
+    "mean_score",  # E[R] / m, the share that the original metrics retain
+    "h0",
+    "identity",  # distance of the unperturbed input evaluated again: numerical noise
+    "auc_numerator_ns",  # areas of H₀ − mean of ns_distances and of mean of nc_distances
+    "auc_numerator_nc",
+    "monte_carlo_ns",  # variance of both AUCs, not clamped, that comes from the draws
+    "monte_carlo_nc",
     # Bound of what rounding may add to both AUCs: identity / H₀ at every π; in half precision the
     # root mean square of the noise of the AUC that has more of it.
     "numerical",
 )
-# In half precision, by how much samples differ from their repetition in float32: a draw's distance
-# (mean of the absolute differences), H₀, and both AUCs of the first draw.
-NOISE_METRICS = ("noise_distance", "noise_h0", "noise_auc_ns", "noise_auc_nc")
+# In half precision, by how much samples differ from their repetition in float32:
+NOISE_METRICS = (
+    "noise_distance",  # a draw's distance, mean of the absolute differences
+    "noise_h0",
+    "noise_auc_ns",  # both AUCs of the first draw
+    "noise_auc_nc",
+)
 
 LOW_PI = 0.3
 
