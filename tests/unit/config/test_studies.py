@@ -161,23 +161,23 @@ BELOW, WHOLE = "grad_ellm-loosened-02", "grad_ellm-loosened-04"
 @pytest.mark.parametrize(
     ("options", "names"),
     [
-        ({}, [BELOW, "twin"]),  # as is the default
-        ({"layers": None, "heads": "merged"}, [BELOW, "twin"]),
-        ({"clip_layers": True}, [BELOW, "twin"]),  # all layers are never more than there are
-        ({"layers": 2, "clip_layers": True}, ["twin", WHOLE]),
+        ({}, [BELOW, "alike"]),  # as is the default
+        ({"layers": None, "heads": "merged"}, [BELOW, "alike"]),
+        ({"clip_layers": True}, [BELOW, "alike"]),  # all layers are never more than there are
+        ({"layers": 2, "clip_layers": True}, ["alike", WHOLE]),
         ({"heads": "per_head"}, [BELOW, WHOLE]),
         ({"token_weights": "original"}, [BELOW, WHOLE]),
         ({"layers": 2}, [BELOW, WHOLE]),  # which refuses a model that has fewer
         ({"layers": 2, "heads": "per_head", "clip_layers": True}, [BELOW, WHOLE]),
     ],
 )
-def test_an_entry_that_does_the_same_as_a_depth_is_its_twin_however_it_is_written(
+def test_an_entry_that_does_the_same_as_a_depth_stands_for_it_however_it_is_written(
     load, options, names
 ):
-    twin = {"methods": {"twin": {"method": "grad_ellm", "options": options}}}
-    config = load(ONE_MODEL, methods=["saliency", "twin"], catalogue=twin, restrictions={})
+    alike = {"methods": {"alike": {"method": "grad_ellm", "options": options}}}
+    config = load(ONE_MODEL, methods=["saliency", "alike"], catalogue=alike, restrictions={})
     assert [depth.name for depth in all_depths(config)] == names
-    assert config.evaluated_methods["twin"].options == options
+    assert config.evaluated_methods["alike"].options == options
 
 
 def test_another_method_with_equal_options_is_no_twin(load):

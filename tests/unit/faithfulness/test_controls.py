@@ -85,22 +85,21 @@ def test_only_the_oracle_has_noise():
         Control(kind="control", scores="uniform", noise=1)
 
 
-def twin(scores_of_steps, number=1, sample="a", status=OK):
+def permuted(scores_of_steps, number=1, sample="a", status=OK):
     rows = [
         {"sample_id": sample, "step": step, "raw_scores": raw, "converged": None, "status": status}
         for step, raw in enumerate(scores_of_steps)
     ]
-    permuted = permuted_rows(
-        prompt_of(sample), rows, Permuted(method="m", number=number), "content", 1
-    )
-    return [row["raw_scores"] for row in permuted]
+    source = Permuted(method="m", number=number)
+    shuffled = permuted_rows(prompt_of(sample), rows, source, "content", 1)
+    return [row["raw_scores"] for row in shuffled]
 
 
-def test_a_twin_has_the_scores_of_the_perturbable_tokens_in_another_order():
+def test_permuted_scores_are_those_of_the_perturbable_tokens_in_another_order():
     raw = [9.0, 0.5, 0.25, 8.0, 0.125, 0.0]
     orders = set()
     for number in range(1, 200):
-        (shuffled,) = twin([raw], number)
+        (shuffled,) = permuted([raw], number)
         assert (shuffled[0], shuffled[3]) == (9.0, 8.0), "out of scope"
         assert Counter(shuffled) == Counter(raw)
         orders.add(tuple(shuffled))
@@ -110,14 +109,14 @@ def test_a_twin_has_the_scores_of_the_perturbable_tokens_in_another_order():
 def test_all_steps_and_methods_share_a_samples_permutation():
     first = [0.0, 1.0, 2.0, 0.0, 3.0, 4.0]
     second = [0.0, 10.0, 20.0, 0.0, 30.0, 40.0]
-    shuffled, other = twin([first, second])
+    shuffled, other = permuted([first, second])
     assert np.multiply(shuffled, 10).tolist() == other
-    assert twin([first]) == [shuffled]
-    assert {tuple(twin([first], sample=name)[0]) for name in "abcdef"} != {tuple(shuffled)}
+    assert permuted([first]) == [shuffled]
+    assert {tuple(permuted([first], sample=name)[0]) for name in "abcdef"} != {tuple(shuffled)}
 
 
 def test_a_failed_step_stays_as_it_is():
-    assert twin([None], status="nonfinite_attribution") == [None]
+    assert permuted([None], status="nonfinite_attribution") == [None]
 
 
 def test_names_and_labels_of_the_test_of_the_metrics():

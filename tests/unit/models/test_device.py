@@ -85,6 +85,7 @@ def test_each_job_has_a_gpu_to_itself_and_says_that_it_waits(gpus, monkeypatch, 
 
     def free_the_second(seconds):
         waits.append(seconds)
+        assert len(waits) <= 3, "the second is free"
         if len(waits) == 3:
             end(others[1][0])
 
