@@ -32,23 +32,37 @@ def gpus(monkeypatch, tmp_path):
         claim.close()
 
 
-def process_that_claims(name):
-    """Start a process that claims a name and keeps it; return it and whether the name was free."""
-    read, write = os.pipe()
-    child = os.fork()
-    if child == 0:
-        os.write(write, b"free" if device._claim(name) else b"held")
-        signal.alarm(600)
-        signal.pause()
-    free = os.read(read, 4) == b"free"
-    os.close(read)
-    os.close(write)
-    return child, free
+class Claims:
+    """Processes that each claim a name and keep it; whichever a test leaves are killed after it."""
+
+    def __init__(self):
+        self.children = {}
+
+    def claim(self, name):
+        """Start a process that claims a name; return whether the name was free."""
+        read, write = os.pipe()
+        child = os.fork()
+        if child == 0:
+            os.write(write, b"free" if device._claim(name) else b"held")
+            signal.pause()
+        self.children[name] = child
+        free = os.read(read, 4) == b"free"
+        os.close(read)
+        os.close(write)
+        return free
+
+    def end(self, name):
+        child = self.children.pop(name)
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
 
 
-def end(child):
-    os.kill(child, signal.SIGKILL)
-    os.waitpid(child, 0)
+@pytest.fixture
+def others():
+    claims = Claims()
+    yield claims
+    for name in [*claims.children]:
+        claims.end(name)
 
 
 @pytest.mark.parametrize(
@@ -67,49 +81,41 @@ def test_a_job_gets_the_device_that_its_resources_ask_for(requested, given, expe
 
 
 def test_a_second_model_of_a_process_is_on_the_gpu_of_the_first_which_is_the_current_one(
-    gpus, monkeypatch
+    gpus, others, monkeypatch
 ):
     """What is claimed is its uuid: under CUDA_VISIBLE_DEVICES=2,3 the first one is another one."""
     current = []
     monkeypatch.setattr(torch.cuda, "set_device", current.append)
-    other, _ = process_that_claims(f"pisoft-gpu-{gpus[0]}")
+    others.claim(f"pisoft-gpu-{gpus[0]}")
     first = choose_device("auto", 1)
-    end(other)  # frees a GPU with a lower index
+    others.end(f"pisoft-gpu-{gpus[0]}")  # frees a GPU with a lower index
     assert [first, choose_device("cuda"), *set(current)] == [torch.device("cuda", 1)] * 3
 
 
-def test_each_job_has_a_gpu_to_itself_and_says_that_it_waits(gpus, monkeypatch, caplog):
-    others = [process_that_claims(f"pisoft-gpu-{name}") for name in gpus]
-    assert [free for _, free in others] == [True, True]
+def test_each_job_has_a_gpu_to_itself_and_says_that_it_waits(gpus, others, monkeypatch, caplog):
+    assert [others.claim(f"pisoft-gpu-{name}") for name in gpus] == [True, True]
     waits = []
 
     def free_the_second(seconds):
         waits.append(seconds)
         assert len(waits) <= 3, "the second is free"
         if len(waits) == 3:
-            end(others[1][0])
+            others.end(f"pisoft-gpu-{gpus[1]}")
 
     monkeypatch.setattr(device.time, "sleep", free_the_second)
-    try:
-        assert choose_device("auto", 1).index == 1
-    finally:
-        end(others[0][0])
+    assert choose_device("auto", 1).index == 1
     assert len(waits) == 3
     assert [record.message for record in caplog.records] == [
         "waiting for a GPU: other processes hold all 2 visible ones"
     ]
 
 
-def test_jobs_share_gpus_if_the_environment_says_so(gpus, monkeypatch):
+def test_jobs_share_gpus_if_the_environment_says_so(gpus, others, monkeypatch):
     monkeypatch.setenv("PISOFT_JOBS_PER_GPU", "2")
-    names = [f"pisoft-gpu-{name}" for name in (*gpus, f"{gpus[0]}-1")]
-    others = [process_that_claims(name) for name in names]
-    try:
-        assert choose_device("auto", 1).index == 1
-        assert [*device._held] == [f"pisoft-gpu-{gpus[1]}-1"]
-    finally:
-        for other, _ in others:
-            end(other)
+    for name in (*gpus, f"{gpus[0]}-1"):
+        others.claim(f"pisoft-gpu-{name}")
+    assert choose_device("auto", 1).index == 1
+    assert [*device._held] == [f"pisoft-gpu-{gpus[1]}-1"]
 
 
 @pytest.mark.parametrize("given", ["0", "-1", "two", "", "²"])
@@ -139,14 +145,13 @@ def free_for_another_user(name, hidden=None):
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
-def test_a_claim_holds_for_other_users_and_containers_and_ends_with_its_process():
+def test_a_claim_holds_for_other_users_and_containers_and_ends_with_its_process(others):
     name = f"pisoft-test-{uuid.uuid4()}"
     assert free_for_another_user(name)
-    first, free = process_that_claims(name)
-    assert free, "the process before has ended"
+    assert others.claim(name), "the process before has ended"
     for hidden in (None, "network", "files"):
         assert not free_for_another_user(name, hidden), hidden
-    end(first)
+    others.end(name)
     assert free_for_another_user(name), "a killed process has no claim"
     (device.LOCKS / f"{name}.lock").unlink()
 
