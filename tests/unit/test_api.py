@@ -31,8 +31,8 @@ from pisoft.store.parquet import provenance, write_rows
 from pisoft.store.scope import perturbable_positions
 
 CHAT = [
-    {"role": "system", "content": "Answer {briefly}."},
-    {"role": "user", "content": "Text: a {wonderful} film"},
+    {"role": "system", "content": "Answer {briefly."},
+    {"role": "user", "content": 'Text: {"film": "wonderful"}'},
 ]
 
 
@@ -198,6 +198,8 @@ def test_a_method_its_scores_and_a_function_that_returns_them_are_the_same(model
     by_name = pisoft.evaluate(model, TALKS, "saliency", **QUICK)
     scores = [pisoft.attribute(model, talk, "saliency") for talk in TALKS]
     assert values(pisoft.evaluate(model, TALKS, scores, **QUICK)) == values(by_name)
+    with pytest.raises(BenchmarkError, match=r"^method_or_scores: item 0 is of another prompt"):
+        pisoft.evaluate(model, TALKS, scores[::-1], **QUICK)
     by_ids = {tuple(one.prompt["input_ids"]): torch.tensor(one.values) for one in scores}
 
     def looked_up(ids, target):
@@ -271,6 +273,10 @@ def test_curves_have_a_panel_for_each_method_and_a_line_for_each_metric(model):
         pisoft.plot(answers[0].head(4))
     with pytest.raises(BenchmarkError, match="must be of one model and protocol"):
         pisoft.plot(pd.concat([answers[0], answers[0].assign(protocol="fixed")]))
+    with pytest.raises(BenchmarkError, match=r"^answer: has two curves of method 'saliency'"):
+        pisoft.plot(pd.concat([answers[0], *answers]))
+    with pytest.raises(BenchmarkError, match=r"^answer: .*several by `pandas.concat`"):
+        pisoft.plot(answers)
 
 
 def test_a_heatmap_colours_content_by_score_and_escapes_tokens(prompt):
@@ -302,7 +308,13 @@ class TestErrors:
             ("grad_ellm", {"layers": 9}, "method 'grad_ellm': option layers: 9 is more than the 3"),
             ("grad_ellm", {"heads": "all"}, "'grad_ellm': options: heads: 'all' is not allowed"),
             ("inseq", {"method": "saliancy"}, "options: method: 'saliancy' .*mean 'saliency'"),
-            ("reagent", {}, "method 'reagent': option masked"),
+            *(
+                ("reagent", given, "method 'reagent': option masked")
+                for given in ({}, {"masked": "a"})
+            ),
+            (None, {}, "method: expected a method's name, or a function .*, got NoneType"),
+            (len, {"layers": 2}, "method: expected .* without options, got .* {'layers': 2}"),
+            ("saliency", {"generated": 5}, "option generated: expected a list of token ids, got 5"),
             ("saliency", {"target": 5, "foil": 5}, "'saliency': option foil: 5 is the target itse"),
             ("saliency", {"generated": [5] * 64}, "method 'saliency': option generated: .* the 64"),
             ("saliency", {"generated": [10**9]}, "option generated: token id 1000000000 is outs"),
@@ -320,6 +332,8 @@ class TestErrors:
         [
             *(([0, 1, 2], pi, r"pi: .*must be .*in \(0, 1\)") for pi in (0, 1, np.nan, "0.3")),
             ([1, np.nan], 0.5, "^scores: must be finite"),
+            ([[1, 2]], 0.5, r"^scores: must be .* in one dimension; got shape \(1, 2\)"),
+            (["a"], 0.5, "^scores: must be numbers"),
         ],
     )
     def test_what_cannot_be_calibrated_is_refused(self, scores, pi, message):
@@ -333,6 +347,9 @@ class TestErrors:
             ({"prompts": TALKS[0]}, "prompts: item 0: expected a text or .*, got dict"),
             ({"prompts": [TALKS[0]] * 2}, "prompts: item 1 is the same as item 0"),
             ({"prompts": []}, "prompts: the list is empty"),
+            ({"prompts": pd.DataFrame({"text": ["a"]})}, "prompts: expected a .*, got DataFrame"),
+            ({"prompts": [["a"]]}, "prompts: item 0: message 0: expected a message .*, got str"),
+            ({"prompts": [{"input_ids": [1]}]}, "prompts: item 0: lacks sample_id, .*; give mess"),
             ({"method_or_scores": "salience"}, "method: unknown .*; did you mean 'saliency'"),
             ({"method_or_scores": 3}, "method_or_scores: expected a method's name, .*, got int"),
             ({"method_or_scores": [[1.0]]}, "method_or_scores: 1 items do not fit 3 prompts"),
@@ -340,12 +357,15 @@ class TestErrors:
             ({"method_or_scores": lambda ids, _: ids[1:]}, "scores of prompt 0: shape .*"),
             ({"method_or_scores": [["a"]] * 3}, "scores of prompt 0: must be numbers"),
             ({"method_or_scores": len, "options": {"a": 1}}, "options: only a method given by"),
+            ({"options": "layers"}, "method 'saliency': options: must be .*got 'layers'"),
             ({"options": {"layers": 2}}, "method 'saliency': options: layers: unknown key"),
+            ({"protocol": "fixed", "operator": "hide"}, "evaluate: protocol: 'fixed' is not allow"),
             ({"protocol": "dynamik"}, "evaluate: protocol: 'dynamik' .* did you mean 'dyn"),
             ({"scop": "content"}, "evaluate: scop: unknown key; did you mean 'scope'"),
             ({"scope": "contents"}, "evaluate: scope: 'contents' .*did you mean 'content'"),
             ({"seed": -1}, r"evaluate: seed: must be .* 0 \(got -1\)"),
             ({"model": 3}, "model: expected a folder, a name on the hub or a model .*, got int"),
+            ({"tokenizer": "gpt2"}, "tokenizer: only a model of transformers takes one; .*got str"),
             ({"model": roberta().network}, "tokenizer: a model of transformers needs .* NoneType"),
         ],
     )
@@ -371,12 +391,25 @@ class TestErrors:
         with pytest.raises(BenchmarkError, match=message):
             pisoft.prompt(model, messages)
 
-    def test_wrong_models_are_named(self, folder):
+    @pytest.mark.parametrize("words", ["yes", None, [1, 2], ["", "yes"]])
+    def test_wrong_label_words_are_named(self, model, prompt, words):
+        with pytest.raises(BenchmarkError, match=r"^label_words: expected a list of words, got "):
+            pisoft.prompt(model, CHAT, label_words=words)
+        with pytest.raises(BenchmarkError, match=r"^label_words: a prompt that has been built"):
+            pisoft.prompt(model, prompt, label_words=["yes"])
+
+    def test_wrong_models_are_named(self, model, folder):
         with pytest.raises(BenchmarkError, match=r"dtype: 'bf16' is not allowed.*bfloat16"):
             pisoft.load(folder, dtype="bf16")
         for name in ("/nope/x", "no/such/folder"):
             with pytest.raises(BenchmarkError, match=f"^model '{name}': no such folder, and no na"):
                 pisoft.load(name, device="cpu")
+        with pytest.raises(BenchmarkError, match=r"^dtype: not allowed for a model that is loaded"):
+            pisoft.load(model, dtype=torch.float32)
+        with pytest.raises(BenchmarkError, match="revision: unknown key"):
+            pisoft.load(folder, revision="main")
+        with pytest.raises(BenchmarkError, match=r"^model: expected a folder, .*, got NoneType"):
+            pisoft.load_masked(None)
         with pytest.raises(BenchmarkError, match="no mask token"):
             pisoft.load_masked(folder)
 

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import ArrayLike
 
 from pisoft.api.models import AnyModel, load
-from pisoft.api.prompts import Messages, Prompt, check_length, prompt_rows
-from pisoft.api.scores import Scores
+from pisoft.api.prompts import Messages, Prompt, check_length, usable_prompt
+from pisoft.api.scores import Scores, as_array
 from pisoft.attribution import load_method
 from pisoft.attribution.base import AttributionMethod, Context
 from pisoft.attribution.engine import attribute_block
@@ -68,10 +67,17 @@ def attribute(
         BenchmarkError: an unknown method or option, more tokens than the model can read, an id
             outside its vocabulary, a foil that is the target, or no token to explain.
     """
+    if not isinstance(method, str) and (options or not callable(method)):
+        raise BenchmarkError(
+            "method: expected a method's name, or a function without options, got "
+            f"{type(method).__name__} with options {options}"
+        )
     model = load(model)
-    (row,) = prompt_rows(model, [prompt])
-    if row["status"] != OK:
-        raise BenchmarkError(f"prompt: {row['status']}: {STATUSES[row['status']]}")
+    row = usable_prompt(model, prompt)
+    if not isinstance(generated, Iterable):
+        raise BenchmarkError(
+            f"method '{method}': option generated: expected a list of token ids, got {generated!r}"
+        )
     read = [*row["input_ids"], *generated]
     check_length(model, read, f"method '{method}': option generated")
     model.check_ids(generated, f"method '{method}': option generated")
@@ -119,9 +125,13 @@ def checked_method(
         method_class = load_method(name)
     except BenchmarkError as error:
         raise BenchmarkError(f"method: {error}") from error
-    checked = validate(method_class.Options, dict(options), f"method '{name}': options")
-    if method_class.needs_masked_model and context.masked is None:
-        raise BenchmarkError(f"method '{name}': option masked: a masked language model is needed")
+    checked = validate(method_class.Options, options, f"method '{name}': options")
+    masked = context.masked
+    if method_class.needs_masked_model and not isinstance(masked, MaskedLanguageModel):
+        raise BenchmarkError(
+            f"method '{name}': option masked: a masked language model is needed, of "
+            f"`pisoft.load_masked`; got {type(masked).__name__}"
+        )
     method = method_class(checked, context)
     method.check(model)
     return method
@@ -197,12 +207,7 @@ def _called(function: Function, prompt: Prompt, answer: Row, where: str) -> np.n
 
 def _array(scores: Any, where: str, *shapes: tuple[int, ...]) -> np.ndarray:
     """Return scores of one of the given shapes as they are stored, in float32."""
-    if isinstance(scores, torch.Tensor):
-        scores = scores.detach().float().cpu()
-    try:
-        array = np.asarray(scores, dtype=np.float32)
-    except (TypeError, ValueError) as error:
-        raise BenchmarkError(f"{where}: must be numbers, got {scores!r}") from error
+    array = as_array(scores, where, np.float32)
     if array.shape not in shapes:
         allowed = " or ".join(map(str, shapes))
         raise BenchmarkError(f"{where}: shape {array.shape} is not allowed; expected {allowed}")

@@ -11,7 +11,7 @@ import pandas as pd
 import pyarrow as pa
 from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from pisoft.api.attribution import Function, Scorer, answers, checked_method, scored_rows
 from pisoft.api.models import AnyModel, load
@@ -23,6 +23,7 @@ from pisoft.config.cells import Cell
 from pisoft.config.evaluation import EvaluationSettings
 from pisoft.config.jobs.summaries import ResamplingJob
 from pisoft.config.run_file import GenerationSettings
+from pisoft.config.studies import HIDE
 from pisoft.config.validation import validate
 from pisoft.errors import BenchmarkError, in_one_line
 from pisoft.faithfulness.cell import Sample, evaluations_of_cell, measure_cell
@@ -57,6 +58,15 @@ class Settings(EvaluationSettings, GenerationSettings):
     block_size: int = Field(16, gt=0)
     token_budget: int | None = Field(None, gt=0)
 
+    @model_validator(mode="after")
+    def _operator_fits(self) -> Settings:
+        if self.operator == HIDE and self.protocol == "fixed":
+            raise ValueError(
+                "protocol: 'fixed' is not allowed with operator 'hide', because hidden keys change "
+                "the attention that it holds; allowed with it is 'dynamic'"
+            )
+        return self
+
 
 @in_one_line
 def evaluate(
@@ -65,7 +75,7 @@ def evaluate(
     method_or_scores: str | Function | Iterable[ArrayLike | Scores],
     *,
     tokenizer: Any = None,
-    options: Mapping[str, Any] | None = None,
+    options: dict[str, Any] | None = None,
     masked: MaskedLanguageModel | None = None,
     **settings: Any,
 ) -> pd.DataFrame:
@@ -112,8 +122,11 @@ def evaluate(
     steps = (evaluation.max_new_tokens, evaluation.step_interval)
     explained = answers(loaded, rows, context.token_budget, *steps, evaluation.block_size)
     if isinstance(scorer, list):
-        pairs = zip(explained, scorer, strict=True)
-        explained = [one.answer if isinstance(one, Scores) else row for row, one in pairs]
+        for index, (row, one) in enumerate(zip(rows, scorer, strict=True)):
+            if isinstance(one, Scores):
+                if [*one.prompt["input_ids"]] != [*row["input_ids"]]:
+                    raise BenchmarkError(f"method_or_scores: item {index} is of another prompt")
+                explained[index] = one.answer
     samples = list(zip(rows, explained, strict=True))
     attributions: dict[str, list[dict[str, Any]]] = {row["sample_id"]: [] for row in rows}
     for scored in scored_rows(loaded, samples, scorer, evaluation.block_size):
@@ -135,12 +148,21 @@ def plot(answer: pd.DataFrame) -> Figure:
     Raises:
         BenchmarkError: no such rows, or several models or protocols.
     """
-    if "metric" not in answer or not answer["metric"].isin(CURVE_METRICS).any():
-        raise BenchmarkError("answer: has no curves; pass what `evaluate` returns")
+    is_answer = isinstance(answer, pd.DataFrame) and {*COLUMNS} <= {*answer.columns}
+    if not is_answer or not answer["metric"].isin(CURVE_METRICS).any():
+        raise BenchmarkError(
+            "answer: has no curves; pass what `evaluate` returns, several by `pandas.concat`"
+        )
     rows = answer[answer["metric"].isin(CURVE_METRICS)].rename(columns={"pi": "position"})
     cells = rows[["model", "protocol"]].drop_duplicates().to_numpy().tolist()
     if len(cells) > 1:
         raise BenchmarkError(f"answer: must be of one model and protocol, got {cells}")
+    repeated = rows["method"][rows.duplicated(["method", "metric", "position"])].unique()
+    if len(repeated):
+        raise BenchmarkError(
+            f"answer: has two curves of method '{repeated[0]}'; name one of them by "
+            "`answer.assign(method=…)`"
+        )
     title = "{}, {} routing".format(*cells[0])
     return by_method(title, rows, {name: name for name in rows["method"].unique()})
 

@@ -26,28 +26,44 @@ def load(
     source: AnyModel,
     tokenizer: Any = None,
     *,
-    revision: str = "main",
-    dtype: str = "float32",
-    quantization: str = "none",
-    device: str = "auto",
+    revision: str | None = None,
+    dtype: str | torch.dtype | None = None,
+    quantization: str | None = None,
+    device: str | torch.device | None = None,
 ) -> LanguageModel:
     """Load a model, or prepare one that transformers has loaded.
 
-    The latter stays the same object: it is frozen, put into evaluation mode, and gets the attention
-    implementation that methods look into.
+    The latter stays the same object, of its type and on its device: it is frozen, put into
+    evaluation mode, and gets the attention implementation that methods look into.
 
     Args:
         source: folder; if there is no such folder, `owner/name` on the Hugging Face hub; or a
             causal language model of transformers.
         tokenizer: of such a model; it must be a fast one.
-        revision: branch, tag or commit on the hub.
-        dtype: `float32`, `bfloat16`, `float16` or `float64`.
-        quantization: `none` or `nf4` (4-bit weights).
-        device: `auto`, `cpu` or `cuda`.
+        revision: branch, tag or commit on the hub; by default `main`.
+        dtype: `float32` (default), `bfloat16`, `float16` or `float64`.
+        quantization: `none` (default) or `nf4` (4-bit weights).
+        device: `auto` (default), `cpu` or `cuda`.
 
     Raises:
-        BenchmarkError: the model cannot be found, read, or followed, or lacks its tokenizer.
+        BenchmarkError: the model cannot be found, read, or followed, or lacks its tokenizer, or an
+            argument is not for such a model.
     """
+    given = {"revision": revision, "dtype": dtype, "quantization": quantization, "device": device}
+    options = {
+        name: str(value).removeprefix("torch.")
+        for name, value in given.items()
+        if value is not None
+    }
+    if options and isinstance(source, LanguageModel | PreTrainedModel):
+        raise BenchmarkError(
+            f"{', '.join(options)}: not allowed for a model that is loaded already"
+        )
+    if tokenizer is not None and not isinstance(source, PreTrainedModel):
+        raise BenchmarkError(
+            "tokenizer: only a model of transformers takes one; any other has its own, got "
+            f"{type(tokenizer).__name__}"
+        )
     if isinstance(source, LanguageModel):
         return source
     if isinstance(source, PreTrainedModel):
@@ -57,39 +73,41 @@ def load(
                 f"{type(tokenizer).__name__}"
             )
         return wrapped_model(source, tokenizer)
+    resources = {"gpu": int(options.get("device") == "cuda")}
+    return load_model(*_located(source, **options, resources=resources))
+
+
+@in_one_line
+def load_masked(source: str | Path, *, revision: str | None = None) -> MaskedLanguageModel:
+    """Load a masked language model for methods that replace tokens, onto the CPU.
+
+    Args:
+        source: folder, or `owner/name` on the hub, such as `FacebookAI/roberta-base`.
+        revision: branch, tag or commit on the hub; by default `main`.
+
+    Raises:
+        BenchmarkError: the model cannot be found or read, or predicts no masked tokens.
+    """
+    options = {} if revision is None else {"revision": revision}
+    return load_masked_model(*_located(source, device="cpu", **options), torch.device("cpu"))
+
+
+def _located(source: Any, **options: Any) -> tuple[LoadedModel, Path | None]:
+    """Return what names a model that is to be loaded, and its folder if it has one."""
     if not isinstance(source, str | Path):
         raise BenchmarkError(
             "model: expected a folder, a name on the hub or a model of transformers, got "
             f"{type(source).__name__}"
         )
-    resources = {"gpu": int(device == "cuda")}
-    options = {"dtype": dtype, "quantization": quantization, "device": device}
-    return load_model(*_located(source, revision, **options, resources=resources))
-
-
-@in_one_line
-def load_masked(source: str | Path, *, revision: str = "main") -> MaskedLanguageModel:
-    """Load a masked language model for methods that replace tokens, onto the CPU.
-
-    Args:
-        source: folder, or `owner/name` on the hub, such as `FacebookAI/roberta-base`.
-        revision: branch, tag or commit on the hub.
-
-    Raises:
-        BenchmarkError: the model cannot be found or read, or predicts no masked tokens.
-    """
-    named, folder = _located(source, revision, device="cpu")
-    return load_masked_model(named, folder, torch.device("cpu"))
-
-
-def _located(source: str | Path, revision: str, **entry: Any) -> tuple[LoadedModel, Path | None]:
-    """Return what names a model that is to be loaded, and its folder if it has one."""
     folder = Path(source) if Path(source).is_dir() else None
     if folder is None and not is_repository(str(source)):
         raise BenchmarkError(
             f"model '{source}': no such folder, and no name on the hub, which is `owner/name`"
         )
-    hub = {"kind": "hub", "repository": str(source), "revision": revision}
-    place = {"kind": "local", "path": str(source)} if folder else hub
-    entry |= {"label": str(source), "source": place}
+    place = {"kind": "hub", "repository": str(source)}
+    if folder is not None:
+        place = {"kind": "local", "path": str(source)}
+    if "revision" in options:
+        place["revision"] = options.pop("revision")
+    entry = {"label": str(source), "source": place, **options}
     return loaded_model(str(source), validate(ModelEntry, entry, f"model '{source}'")), folder

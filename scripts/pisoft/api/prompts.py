@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from hashlib import blake2b
 from typing import Any
 
+from pandas import DataFrame
+
 from pisoft.api.models import AnyModel, load
 from pisoft.config.datasets import Message
 from pisoft.config.jobs.fields import LoadedModel
@@ -15,6 +17,7 @@ from pisoft.errors import BenchmarkError, in_one_line
 from pisoft.models.model import LanguageModel
 from pisoft.prompts.build import build_prompts
 from pisoft.store.parquet import OK, PROMPT_TOO_LONG, STATUSES
+from pisoft.store.schemas import SCHEMAS
 
 Prompt = dict[str, Any]
 """Row of contract `prompts`: `input_ids`, `token_texts`, `content_mask` and others."""
@@ -35,7 +38,13 @@ def prompt(model: AnyModel, messages: Messages, *, label_words: Sequence[str] = 
     Raises:
         BenchmarkError: a wrong message, no content, or more tokens than the model can read.
     """
-    model = load(model)
+    return usable_prompt(load(model), messages, label_words)
+
+
+def usable_prompt(
+    model: LanguageModel, messages: Messages | Prompt, label_words: Sequence[str] = ()
+) -> Prompt:
+    """Return what :func:`prompt` does; a prompt that has been built is returned as it is."""
     row = _row(model, messages, label_words, "prompt")
     if row["status"] != OK:
         raise BenchmarkError(f"prompt: cannot be built: {row['status']}: {STATUSES[row['status']]}")
@@ -56,9 +65,11 @@ def prompt_rows(
     Raises:
         BenchmarkError: no list, an item that is no prompt, or two equal ones.
     """
-    if isinstance(prompts, str | Mapping) or not isinstance(prompts, Iterable):
+    if isinstance(prompts, str | Mapping | DataFrame) or not isinstance(prompts, Iterable):
         kind = type(prompts).__name__
-        raise BenchmarkError(f"prompts: expected a list of prompts, got {kind}; write [prompt]")
+        raise BenchmarkError(
+            f"prompts: expected a list of prompts, got {kind}; write [prompt] for one"
+        )
     rows: dict[str, Prompt] = {}
     for index, messages in enumerate(prompts):
         where = f"prompts: item {index}"
@@ -87,17 +98,24 @@ def _row(
     model: LanguageModel, messages: Messages | Prompt, label_words: Sequence[str], where: str
 ) -> Prompt:
     if isinstance(messages, dict) and "input_ids" in messages:
+        if missing := [name for name in SCHEMAS["prompts"].names if name not in messages]:
+            raise BenchmarkError(
+                f"{where}: lacks {', '.join(missing)}; give messages, or what `pisoft.prompt` "
+                "returns"
+            )
+        if label_words:
+            raise BenchmarkError("label_words: a prompt that has been built keeps its own")
         return dict(messages)
     plain = isinstance(messages, str)
-    dialogue = [{"role": "user", "content": messages}] if plain else messages
+    dialogue: Any = [{"role": "user", "content": messages}] if plain else messages
     if isinstance(dialogue, Mapping) or not isinstance(dialogue, Sequence):
         kind = type(messages).__name__
         raise BenchmarkError(f"{where}: expected a text or a list of messages, got {kind}")
-    turns = [validate(Message, turn, f"{where}: message {i}") for i, turn in enumerate(dialogue)]
-    if not any(turn.role == "user" and turn.content.strip() for turn in turns):
+    turns = [_turn(turn, f"{where}: message {index}") for index, turn in enumerate(dialogue)]
+    if not any(turn["role"] == "user" and turn["content"].strip() for turn in dialogue):
         raise BenchmarkError(f"{where}: there is no user message with text")
-    fields = {f"text{index}": turn.content for index, turn in enumerate(turns)}
-    text = "\n".join(f"{turn.role} {turn.content}" for turn in turns)
+    fields = {f"text{index}": turn["content"] for index, turn in enumerate(dialogue)}
+    text = "\n".join(f"{turn['role']} {turn['content']}" for turn in dialogue)
     key = blake2b(text.encode(), digest_size=8).hexdigest()
     record = {"sample_id": key, "fields": fields, "label": None, "status": OK}
     record |= dict.fromkeys(("evidence", "counterfactuals"))
@@ -107,7 +125,7 @@ def _row(
         chat_template="plain" if plain else "tokenizer",
         dataset="prompt",
         messages=tuple(_with_field(turn, name) for turn, name in zip(turns, fields, strict=True)),
-        label_words=tuple(label_words),
+        label_words=_checked_words(label_words),
         truncate=None,
         max_tokens=None,
         reserved_tokens=0,
@@ -116,8 +134,25 @@ def _row(
     return row
 
 
+def _turn(turn: Any, where: str) -> Message:
+    """Return a turn whose content stands for itself, braces included."""
+    if not isinstance(turn, Mapping):
+        kind = type(turn).__name__
+        raise BenchmarkError(f"{where}: expected a message with `role` and `content`, got {kind}")
+    content = turn.get("content")
+    if isinstance(content, str):
+        turn = {**turn, "content": content.replace("{", "{{").replace("}", "}}")}
+    return validate(Message, turn, where)
+
+
 def _with_field(turn: Message, name: str) -> Message:
-    """Return a turn whose content is the field if the user speaks, else literal text."""
-    literal = turn.content.replace("{", "{{").replace("}", "}}")
-    content = f"{{{name}}}" if turn.role == "user" else literal
-    return turn.model_copy(update={"content": content})
+    """Return a turn whose content is the field if the user speaks."""
+    return turn.model_copy(update={"content": f"{{{name}}}"}) if turn.role == "user" else turn
+
+
+def _checked_words(words: Any) -> tuple[str, ...]:
+    is_list = isinstance(words, Iterable) and not isinstance(words, str)
+    checked = tuple(words) if is_list else (None,)
+    if not all(isinstance(word, str) and word.strip() for word in checked):
+        raise BenchmarkError(f"label_words: expected a list of words, got {words!r}")
+    return checked

@@ -7,6 +7,7 @@ from html import escape
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import ArrayLike
 
 from pisoft.api.prompts import Prompt
@@ -66,6 +67,16 @@ class Scores:
         )
 
 
+def as_array(scores: Any, where: str, dtype: type[np.floating]) -> np.ndarray:
+    """Return scores as an array, also of a tensor of whatever type and device."""
+    if isinstance(scores, torch.Tensor):
+        scores = scores.detach().cpu().double()
+    try:
+        return np.asarray(scores, dtype=dtype)
+    except (TypeError, ValueError) as error:
+        raise BenchmarkError(f"{where}: must be numbers, got {scores!r}") from error
+
+
 @in_one_line
 def calibrate(
     scores: Scores | ArrayLike, pi: float, *, normalisation: Normalisation = "minmax"
@@ -80,15 +91,17 @@ def calibrate(
         normalisation: how raw scores become scores in [0, 1].
 
     Raises:
-        BenchmarkError: π outside (0, 1), or scores that are not finite.
+        BenchmarkError: π outside (0, 1), or scores that are not finite numbers.
     """
     if not isinstance(pi, int | float | np.floating):
         raise BenchmarkError(f"pi: must be a number in (0, 1), got {pi!r}")
     if not 0 < pi < 1:
         raise BenchmarkError(f"pi: {pi} is not allowed; it must be in (0, 1)")
-    raw = np.asarray(scores.content if isinstance(scores, Scores) else scores, dtype=np.float64)
-    if raw.size == 0 or not np.isfinite(raw).all():
-        raise BenchmarkError("scores: must be finite and at least one")
+    raw = as_array(scores.content if isinstance(scores, Scores) else scores, "scores", np.float64)
+    if raw.ndim != 1 or raw.size == 0 or not np.isfinite(raw).all():
+        raise BenchmarkError(
+            f"scores: must be finite, at least one, and in one dimension; got shape {raw.shape}"
+        )
     settings = validate(EvaluationSettings, {"normalisation": normalisation}, "calibrate")
     floor = settings.score_floor
     normalised = normalise(raw, settings.normalisation)
