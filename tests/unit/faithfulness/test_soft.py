@@ -124,6 +124,16 @@ def test_failures_are_rows_with_a_status(row, perturbable, head, status):
     assert {row["achieved"] is None for row in rows} == {status != "ok"}
 
 
+@pytest.mark.parametrize("baseline", [0, 1])
+def test_either_baseline_that_is_not_finite_fails_the_step(baseline):
+    model, _ = model_and_network("llama-gqa")
+    (step,) = steps_of([(TARGET, attribution(raw_scores()))], model)
+    measured = np.full((2 + 2 * 4, len(MEASURES)), 0.5, dtype=np.float32)
+    measured[baseline] = np.nan
+    step.record(dict.fromkeys(METRICS, range(1)), measured)
+    assert {row["status"] for row in step.rows()} == {"nonfinite_logits"}
+
+
 def test_only_an_h0_below_the_least_one_is_degenerate():
     model, _ = model_and_network("llama-gqa")
     case = (TARGET, attribution(raw_scores()))
@@ -270,6 +280,7 @@ def test_the_step_that_is_repeated_depends_on_its_key_alone():
         return [step.sample_id for step in steps if step.rows()[0]["h0_noise"] is not None]
 
     (first,) = chosen(range(6))
+    assert first == "s0", "of the step that stored results name"
     assert chosen(reversed(range(6))) == [first]
     others = [number for number in range(6) if f"s{number}" != first]
     (second,) = chosen(others)
@@ -322,6 +333,19 @@ def test_equal_masks_of_one_target_share_the_bits_of_one_forward(protocol):
     together = perturber.measure([masks_of(target, masks) for target in targets])
     np.testing.assert_array_equal(together, alone)
     assert (perturber.forwards, perturber.tokens) == (2 * (1 + 3), 4 * 7 + 4 * 9), "behind prefixes"
+
+
+def test_the_prefix_takes_no_room_in_a_batch(monkeypatch):
+    model, _ = model_and_network("llama-gqa")
+    batches, predict = [], Perturber._predict
+
+    def counted(self, inputs, *given):
+        batches.append(sum(map(len, inputs)))
+        return predict(self, inputs, *given)
+
+    monkeypatch.setattr(Perturber, "_predict", counted)
+    distances(model, TARGET, np.eye(5, dtype=bool), token_budget=2 * TARGET.length)
+    assert batches == [1, 2, 2, 1], "the clean input, and five masks, two at once"
 
 
 def test_what_does_not_fit_alone_is_tried_once_for_each_budget(monkeypatch, caplog):
