@@ -349,7 +349,7 @@ class TestErrors:
             ({"prompts": []}, "prompts: the list is empty"),
             ({"prompts": pd.DataFrame({"text": ["a"]})}, "prompts: expected a .*, got DataFrame"),
             ({"prompts": [["a"]]}, "prompts: item 0: message 0: expected a message .*, got str"),
-            ({"prompts": [{"input_ids": [1]}]}, "prompts: item 0: lacks sample_id, .*; give mess"),
+            ({"prompts": [{"input_ids": [1]}]}, "prompts: item 0: lacks sample_id, .* `pisoft.pro"),
             ({"method_or_scores": "salience"}, "method: unknown .*; did you mean 'saliency'"),
             ({"method_or_scores": 3}, "method_or_scores: expected a method's name, .*, got int"),
             ({"method_or_scores": [[1.0]]}, "method_or_scores: 1 items do not fit 3 prompts"),

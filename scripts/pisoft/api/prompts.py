@@ -100,8 +100,7 @@ def _row(
     if isinstance(messages, dict) and "input_ids" in messages:
         if missing := [name for name in SCHEMAS["prompts"].names if name not in messages]:
             raise BenchmarkError(
-                f"{where}: lacks {', '.join(missing)}; give messages, or what `pisoft.prompt` "
-                "returns"
+                f"{where}: lacks {', '.join(missing)}, which a prompt of `pisoft.prompt` has"
             )
         if label_words:
             raise BenchmarkError("label_words: a prompt that has been built keeps its own")
