@@ -63,5 +63,7 @@ class MaskRegression(SamplingMethod):
             weights = np.linalg.lstsq(standardised, targets, rcond=None)[0]
         else:
             lasso = Lasso(alpha=self.options.alpha, fit_intercept=False, tol=1e-10, max_iter=10**5)
-            weights = np.stack([lasso.fit(standardised, step).coef_ for step in targets.T], axis=1)
+            weights = np.full((masks.shape[1], targets.shape[1]), np.nan)
+            for step in np.flatnonzero(np.isfinite(targets).all(axis=0)):
+                weights[:, step] = lasso.fit(standardised, targets[:, step]).coef_
         return weights / scale[:, None]

@@ -98,6 +98,14 @@ def test_fewer_masks_than_units_give_a_sparse_model(model):
     assert 0 < (scores != 0).sum(dim=1).max() <= 6
 
 
+@pytest.mark.parametrize("alpha", [0, 0.01])
+def test_a_value_that_is_not_finite_spoils_its_step_alone(alpha):
+    masks = all_masks(3)
+    values = np.stack([np.where(masks[:, 0], np.nan, 0), masks[:, 1]], axis=1)
+    scores = build("mask_regression", alpha=alpha).unit_scores(masks, values)
+    np.testing.assert_array_equal(np.isfinite(scores), [[False, True]] * 3)
+
+
 def test_kernel_shap_over_all_masks_is_exact(model):
     (scores,) = attribute("kernel_shap", model, [short()], forwards=2**UNITS, signed=True)
     expected = shapley(game(model, short()), range(UNITS))
