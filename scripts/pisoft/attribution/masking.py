@@ -60,6 +60,14 @@ class MaskingMethod(ScopedMethod):
     Options = MaskingOptions
     options: MaskingOptions
 
+    def check(self, model: LanguageModel) -> None:
+        """Warn of a reference token that ends texts; raise a BenchmarkError if there is none."""
+        from pisoft.models.ablation import warn_of_end
+
+        super().check(model)
+        if self.options.baseline == "reference":
+            warn_of_end(model)
+
     @abstractmethod
     def masks(self, sample: ExplainedSample, units: int) -> np.ndarray:
         """Return which units are present, (N, m) of bool; m is at least 1.

@@ -6,7 +6,6 @@ Shapes: B samples; n masks; T positions; m perturbable tokens; d embedding width
 from __future__ import annotations
 
 import logging
-from functools import cache
 from typing import Any, Literal
 
 import torch
@@ -28,27 +27,27 @@ def baseline_embeddings(
 
     `reference` is what Inseq compares with: the embedding of the unknown token, else of the
     padding token, else of the end-of-sequence token, at every position but those of
-    end-of-sequence tokens, which stay as they are. A reference that ends texts is warned of.
+    end-of-sequence tokens, which stay as they are.
 
     Raises:
         BenchmarkError: `reference`, and the model's tokenizer has none of these tokens.
     """
     if kind == "zero":
         return torch.zeros_like(at_least_float32(model.embed(input_ids)))
-    tokenizer = model.tokenizer
-    reference = reference_token(tokenizer)
-    if reference is None:
+    ids = torch.full_like(input_ids, _baseline_token(model))
+    if (end := model.tokenizer.eos_token_id) is not None:
+        ids = torch.where(input_ids == end, input_ids, ids)
+    return at_least_float32(model.embed(ids))
+
+
+def _baseline_token(model: LanguageModel) -> int:
+    token = reference_token(model.tokenizer)
+    if token is None:
         raise BenchmarkError(
             f"model '{model.name}': option baseline: 'reference' needs an unknown, padding or "
             "end-of-sequence token, and the tokenizer has none of them; 'zero' needs none"
         )
-    text = tokenizer.convert_ids_to_tokens(reference)
-    if reference == tokenizer.eos_token_id or "endoftext" in text:
-        _warn_of_end(model.name, text)
-    ids = torch.full_like(input_ids, reference)
-    if tokenizer.eos_token_id is not None:
-        ids = torch.where(input_ids == tokenizer.eos_token_id, input_ids, ids)
-    return at_least_float32(model.embed(ids))
+    return token
 
 
 def reference_token(tokenizer: Any) -> int | None:
@@ -57,15 +56,21 @@ def reference_token(tokenizer: Any) -> int | None:
     return next((token for token in candidates if token is not None), None)
 
 
-@cache
-def _warn_of_end(model: str, token: str) -> None:
-    """Say once that a model's reference token ends texts."""
-    logger.warning(
-        "model '%s': the reference token, %s, ends texts: wherever it stands, the answer is lost, "
-        "so scores of a prompt are nearly equal; option baseline: 'zero' needs no token",
-        model,
-        token,
-    )
+def warn_of_end(model: LanguageModel) -> None:
+    """Say of a reference token that ends texts what it does to methods that let the model read it.
+
+    Raises:
+        BenchmarkError: the model's tokenizer has no token for a reference.
+    """
+    token = _baseline_token(model)
+    text = model.tokenizer.convert_ids_to_tokens(token)
+    if token == model.tokenizer.eos_token_id or "endoftext" in text:
+        logger.warning(
+            "model '%s': the reference token, %s, ends texts: wherever it stands, the answer is "
+            "lost, so scores of a prompt are nearly equal; option baseline: 'zero' needs no token",
+            model.name,
+            text,
+        )
 
 
 class Ablator:

@@ -94,17 +94,18 @@ def test_a_reference_that_does_not_exist_is_named():
 
 
 @pytest.mark.parametrize(
-    ("token", "text", "baseline", "warned"),
-    [(0, "<unk>", "reference", ""), (2, "</s>", "zero", ""),
-     (2, "</s>", "reference", "reference token, </s>, ends texts"),
-     (0, "<|endoftext|>", "reference", "reference token, <|endoftext|>, ends texts")],
+    ("name", "token", "text", "baseline", "warned"),
+    [("occlusion", 0, "<unk>", "reference", ""), ("occlusion", 2, "</s>", "zero", ""),
+     ("deeplift", 2, "</s>", "reference", ""),  # it does not let the model read the token
+     ("occlusion", 2, "</s>", "reference", "reference token, </s>, ends texts"),
+     ("occlusion", 0, "<|endoftext|>", "reference", "reference token, <|endoftext|>, ends texts")],
 )  # fmt: skip
-def test_a_reference_that_ends_texts_is_warned_of_once(token, text, baseline, warned, caplog):
+def test_a_reference_that_ends_texts_is_warned_of_once(name, token, text, baseline, warned, caplog):
     model = random_model("llama-gqa")
     model.name = text
     model.__dict__["tokenizer"] = SimpleNamespace(
         unk_token_id=token, eos_token_id=2, pad_token_id=2, convert_ids_to_tokens=lambda _: text
     )
-    attribute("occlusion", model, samples()[:2], baseline=baseline)
+    attribute(name, model, samples()[:2], baseline=baseline)
     assert len(caplog.messages) == bool(warned)
     assert warned in caplog.text
