@@ -47,7 +47,7 @@ class GradientShap(AttributionMethod):
         import torch
 
         from pisoft.models.ablation import baseline_embeddings
-        from pisoft.models.gradients import path_gradients
+        from pisoft.models.gradients import path_integrals
 
         draws = self.options.draws
         points = [
@@ -56,7 +56,7 @@ class GradientShap(AttributionMethod):
         ]
         fractions = torch.from_numpy(np.stack(points)).to(batch.device)
         baseline = baseline_embeddings(model, batch.input_ids, self.options.baseline)
-        means = path_gradients(
+        integrals = path_integrals(
             model,
             batch,
             self.options.attributed_function,
@@ -65,5 +65,4 @@ class GradientShap(AttributionMethod):
             torch.full_like(fractions, 1 / draws),
             rows=self.context.sequences(batch.input_ids.shape[1]),
         )
-        difference = model.embed(batch.input_ids) - baseline
-        return batch.split([(difference * mean).norm(dim=-1) for mean in means])
+        return batch.split([integral.norm(dim=-1) for integral in integrals])

@@ -58,31 +58,24 @@ class IntegratedGradients(AttributionMethod):
 
     def attribute(self, model: LanguageModel, batch: Batch) -> list[torch.Tensor]:
         """Return norms, one tensor (steps, prompt tokens) per sample."""
-        from pisoft.models.precision import computing_in_float32
-
-        with computing_in_float32(*[model.network] * (self.options.path_dtype == "float32")):
-            return self._norms(model, batch)
-
-    def _norms(self, model: LanguageModel, batch: Batch) -> list[torch.Tensor]:
-        """Return norms in the type that the model now computes in."""
         import torch
 
         from pisoft.models.ablation import baseline_embeddings
-        from pisoft.models.gradients import path_gradients
+        from pisoft.models.gradients import path_integrals
+        from pisoft.models.precision import computing_in_float32
 
         options = self.options
         nodes, weights = np.polynomial.legendre.leggauss(options.steps)  # on [-1, 1]
         shape = (len(batch.samples), options.steps)
-        baseline = baseline_embeddings(model, batch.input_ids, options.baseline)
         rows = self.context.sequences(batch.input_ids.shape[1])
-        integrals = path_gradients(
-            model,
-            batch,
-            options.attributed_function,
-            baseline,
-            torch.from_numpy((nodes + 1) / 2).to(batch.device).expand(shape),
-            torch.from_numpy(weights / 2).to(batch.device).expand(shape),
-            rows=min(options.internal_batch_size or rows, rows),
-        )
-        difference = model.embed(batch.input_ids) - baseline
-        return batch.split([(difference * integral).norm(dim=-1) for integral in integrals])
+        with computing_in_float32(*[model.network] * (options.path_dtype == "float32")):
+            integrals = path_integrals(
+                model,
+                batch,
+                options.attributed_function,
+                baseline_embeddings(model, batch.input_ids, options.baseline),
+                torch.from_numpy((nodes + 1) / 2).to(batch.device).expand(shape),
+                torch.from_numpy(weights / 2).to(batch.device).expand(shape),
+                rows=min(options.internal_batch_size or rows, rows),
+            )
+        return batch.split([integral.norm(dim=-1) for integral in integrals])

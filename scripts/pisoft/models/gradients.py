@@ -54,7 +54,7 @@ def embedding_gradients(
     return _step_gradients(model, embeddings, positions, targets, function, **options)
 
 
-def path_gradients(
+def path_integrals(
     model: LanguageModel,
     batch: Batch,
     function: AttributedFunction,
@@ -63,9 +63,9 @@ def path_gradients(
     weights: torch.Tensor,
     rows: int,
 ) -> list[torch.Tensor]:
-    """Return weighted sums of gradients along the straight path from a baseline to the input.
+    """Return the input less a baseline, times weighted sums of gradients on the path between them.
 
-    There is one tensor (B, T, d) per explained step, or for the span.
+    The path is straight. There is one tensor (B, T, d) per explained step, or for the span.
 
     Args:
         baseline: where the path begins, (B, T, d), float32 or better.
@@ -74,6 +74,7 @@ def path_gradients(
         rows: sequences per forward.
     """
     embeddings = model.embed(batch.input_ids)
+    difference = embeddings - baseline
     steps_apart = 1 if batch.targets.span is not None else batch.positions.shape[1]
     sums = [torch.zeros_like(baseline) for _ in range(steps_apart)]
     samples, points = fractions.shape
@@ -81,7 +82,7 @@ def path_gradients(
     for chunk in pairs.split(rows):
         sample, point = chunk.T.to(batch.device)
         fraction = fractions[sample, point].to(baseline.dtype)[:, None, None]
-        inside = baseline[sample] + fraction * (embeddings - baseline)[sample]
+        inside = baseline[sample] + fraction * difference[sample]
         weight = weights[sample, point].to(baseline.dtype)[:, None, None]
         steps = _step_gradients(
             model,
@@ -93,7 +94,7 @@ def path_gradients(
         for total, gradients in zip(sums, steps, strict=True):
             for index, gradient in zip(chunk[:, 0].tolist(), weight * gradients, strict=True):
                 total[index] += gradient  # in this order; index_add_ has none on a GPU
-    return sums
+    return [difference * total for total in sums]
 
 
 def _step_gradients(
