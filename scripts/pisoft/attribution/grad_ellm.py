@@ -98,7 +98,7 @@ class GradEllm(AttributionMethod):
         import torch
 
         from pisoft.models.attention import AttentionRecorder
-        from pisoft.models.gradients import attributed_values
+        from pisoft.models.gradients import attributed_values, gradients_by_step
 
         chosen = self._layers(model)
         scaled_over = (
@@ -111,10 +111,8 @@ class GradEllm(AttributionMethod):
         outputs = [recorder.outputs[layer] for layer in chosen]
         samples = torch.arange(len(batch.samples), device=batch.device)
         scores = []
-        for step in range(values.shape[1]):
-            more = step + 1 < values.shape[1]
-            gradients = torch.autograd.grad(values[:, step].sum(), outputs, retain_graph=more)
-            positions = batch.positions[:, step]
+        steps = gradients_by_step(values, outputs)
+        for positions, gradients in zip(batch.positions.unbind(dim=1), steps, strict=True):
             layer_scores = [
                 self._layer_scores(
                     recorder.inputs[layer].rows(positions[:, None]),

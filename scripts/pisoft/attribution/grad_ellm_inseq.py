@@ -63,7 +63,7 @@ class GradEllmInseq(AttributionMethod):
         """Return raw scores, one tensor (steps, prompt tokens) per sample."""
         import torch
 
-        from pisoft.models.gradients import attributed_values
+        from pisoft.models.gradients import attributed_values, gradients_by_step
 
         layers = self.last_layers(model, self.options.layers)
         recorded: list[dict[str, torch.Tensor]] = [{} for _ in layers]
@@ -84,11 +84,9 @@ class GradEllmInseq(AttributionMethod):
                     stack.callback(handle.remove)
             logits = model.next_token_logits(model.embed(batch.input_ids), batch.positions)
             values = attributed_values(logits, batch.targets, "logit")  # (B, S)
-            outputs = [parts["o_proj"] for parts in recorded]
             scores = []
-            for step, positions in enumerate(batch.positions.unbind(dim=1)):
-                more = step + 1 < values.shape[1]
-                gradients = torch.autograd.grad(values[:, step].sum(), outputs, retain_graph=more)
+            steps = gradients_by_step(values, [parts["o_proj"] for parts in recorded])
+            for positions, gradients in zip(batch.positions.unbind(dim=1), steps, strict=True):
                 layer_scores = [
                     _layer_scores(parts, gradient, positions)
                     for parts, gradient in zip(recorded, gradients, strict=True)

@@ -8,7 +8,7 @@ Shapes: B samples, T positions, S explained steps, P points of a path, d hidden 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
@@ -109,7 +109,14 @@ def _step_gradients(
     embeddings = embeddings.detach().requires_grad_(True)
     logits = model.next_token_logits(embeddings, positions, **options)
     values = attributed_values(logits, targets, function)
-    for step in range(values.shape[1]):
-        more = step + 1 < values.shape[1]
-        (gradients,) = torch.autograd.grad(values[:, step].sum(), embeddings, retain_graph=more)
+    for (gradients,) in gradients_by_step(values, [embeddings]):
         yield at_least_float32(gradients)
+
+
+def gradients_by_step(
+    values: torch.Tensor, inputs: Sequence[torch.Tensor]
+) -> Iterator[tuple[torch.Tensor, ...]]:
+    """Yield the gradients at inputs of every step's values (B, S); the graph is freed at last."""
+    last = values.shape[1] - 1
+    for step, value in enumerate(values.sum(dim=0)):
+        yield torch.autograd.grad(value, inputs, retain_graph=step < last)
