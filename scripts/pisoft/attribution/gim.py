@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pisoft.attribution.modified_backward import ModifiedBackwardMethod
+from pisoft.errors import BenchmarkError
 
 if TYPE_CHECKING:
     import torch
@@ -45,13 +46,13 @@ class Gim(ModifiedBackwardMethod):
         Raises:
             BenchmarkError: the tokenizer has none of the tokens that may stand for it.
         """
-        import torch
+        from pisoft.models.ablation import reference_token
 
-        from pisoft.models.ablation import baseline_embeddings
-
-        space = model.tokenizer.encode(" ", add_special_tokens=False)
-        if not space:
-            baseline = baseline_embeddings(model, input_ids, "reference")
-        else:
-            baseline = model.embed(torch.full_like(input_ids, space[0]))
-        return super().difference(model, input_ids) - baseline
+        tokens = model.tokenizer.encode(" ", add_special_tokens=False)
+        space = tokens[0] if tokens else reference_token(model.tokenizer)
+        if space is None:
+            raise BenchmarkError(
+                f"method '{self.name}': model '{model.name}': its tokenizer has no token of a "
+                "space, nor an unknown, padding or end token that could stand for it"
+            )
+        return super().difference(model, input_ids) - model.embed(input_ids.new_tensor([[space]]))
