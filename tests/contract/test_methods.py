@@ -123,10 +123,7 @@ class TestEveryMethod:
 
     def test_16_bit_models_give_the_scores_of_their_weights(self, name, model):
         """Within what rounding of the activations costs, and in float32 at least."""
-        rounded, exact = (
-            random_model(model.name, torch.bfloat16),
-            random_model(model.name),
-        )
+        rounded, exact = (random_model(model.name, torch.bfloat16), random_model(model.name))
         exact.network.load_state_dict(rounded.network.state_dict())
         exact_scores = attribute(name, exact, samples()[:2])
         largest = max(scores.abs().max().item() for scores in exact_scores)

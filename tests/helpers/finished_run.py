@@ -292,9 +292,7 @@ def _attribution(record: Record, step: int, raw: np.ndarray | None) -> dict[str,
 
 
 def _evaluations(
-    scored: Sequence[tuple[Record, int, np.ndarray | None]],
-    normalisation: Any,
-    aggregated: bool,
+    scored: Sequence[tuple[Record, int, np.ndarray | None]], normalisation: Any, aggregated: bool
 ) -> Iterator[dict[str, Any]]:
     """Yield the rows of `soft` of all steps, each of its own scores or all of a sample's mean."""
     for record, of_record in itertools.groupby(scored, key=lambda line: line[0]):

@@ -116,11 +116,7 @@ class Operations(TorchFunctionMode):
 
 
 def scores(
-    network: PreTrainedModel,
-    ids: list[int],
-    target: int,
-    baseline: int | None = None,
-    **rules: Any,
+    network: PreTrainedModel, ids: list[int], target: int, baseline: int | None = None, **rules: Any
 ) -> torch.Tensor:
     """Return (x − b) · g of every token, (T,); b is 0 or the embedding of a token."""
     table = network.get_input_embeddings()

@@ -13,11 +13,7 @@ from pisoft.attribution.engine import attribute_block
 from pisoft.attribution.repetition import compare_with_float32
 from pisoft.config.evaluation import EvaluationSettings, RankingSettings
 from pisoft.config.jobs.cells import InspectJob
-from pisoft.faithfulness.cell import (
-    evaluations_of_cell,
-    evaluations_of_sample,
-    measure_cell,
-)
+from pisoft.faithfulness.cell import evaluations_of_cell, evaluations_of_sample, measure_cell
 from pisoft.faithfulness.inspection import Inspector
 from pisoft.faithfulness.perturbation import Perturber
 from pisoft.faithfulness.ranking import RankingEvaluator

@@ -19,12 +19,7 @@ LLAMA_SPLIT = (
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}"
     r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
 )
-LLAMA_SPECIALS = (
-    "<|begin_of_text|>",
-    "<|start_header_id|>",
-    "<|end_header_id|>",
-    "<|eot_id|>",
-)
+LLAMA_SPECIALS = ("<|begin_of_text|>", "<|start_header_id|>", "<|end_header_id|>", "<|eot_id|>")
 LLAMA_TEMPLATE = (
     "{{ bos_token }}{% for m in messages %}"
     "<|start_header_id|>{{ m['role'] }}<|end_header_id|>\n\n{{ m['content'] | trim }}<|eot_id|>"
@@ -70,11 +65,7 @@ def mistral_tokenizer(byte_fallback: bool = True) -> PreTrainedTokenizerFast:
     backend = Tokenizer(BPE(unk_token="<unk>", byte_fallback=byte_fallback, fuse_unk=True))
     backend.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme="first", split=False)
     backend.decoder = decoders.Sequence(
-        [
-            decoders.Replace("▁", " "),
-            decoders.ByteFallback(),
-            decoders.Fuse(),
-        ]
+        [decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse()]
     )
     specials = ("<unk>", "<s>", "</s>", "[INST]", "[/INST]", *(f"<0x{b:02X}>" for b in range(256)))
     whole = backend.pre_tokenizer

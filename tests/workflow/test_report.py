@@ -39,10 +39,7 @@ MENU = {
             "Advantage over random scores by π",
             "Do the metrics reward dense scores?",
         ],
-        "4 Provenance": [
-            "Accuracy of the models",
-            "Time and memory of attribution",
-        ],
+        "4 Provenance": ["Accuracy of the models", "Time and memory of attribution"],
     },
     "3 Figures": {
         "1 Answer": [

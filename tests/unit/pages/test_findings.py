@@ -12,16 +12,7 @@ import pytest
 from helpers.result_rows import CELL, comparison_rows, frame, result_row, results
 from paper_findings import FAILS, HOLDS, NOT_RUN, OPEN, paper_findings
 from pisoft.config.jobs.displays import LabelSettings
-from pisoft.pages.findings import (
-    NC,
-    NS,
-    Numbers,
-    Order,
-    answer,
-    headline,
-    rounding,
-    validity,
-)
+from pisoft.pages.findings import NC, NS, Numbers, Order, answer, headline, rounding, validity
 
 METHODS = {
     "grad_ellm_selected": "Grad_Ellm",

@@ -12,10 +12,7 @@ from pisoft.store.parquet import write_rows
 LABELS = {"label_words": ["Good", "Bad"], "label_token_ids": [7, 8]}
 ROWS = {
     "prompts": [{**prompt("a", ["x", "y"]), **LABELS, "label": "Good"}, prompt("b", ["z"])],
-    "generations": [
-        answer("a", label="Good", predicted="Bad"),
-        answer("b", steps=(0, 2)),
-    ],
+    "generations": [answer("a", label="Good", predicted="Bad"), answer("b", steps=(0, 2))],
     "attributions": [attribution("a", [1, 2]), attribution("b", [3]), attribution("b", [4], 2)],
 }
 FIRST = {kind: rows[0]["sample_id"] for kind, rows in ROWS.items()}
