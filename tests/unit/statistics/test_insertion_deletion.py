@@ -11,18 +11,16 @@ from pisoft.config.jobs.summaries import SummariseRankingJob
 from pisoft.errors import BenchmarkError
 from pisoft.statistics.insertion_deletion import summaries
 from pisoft.statistics.reading import Files
-from pisoft.store.parquet import read_provenance, write_rows
+from pisoft.store.parquet import write_rows
 
-METHODS = ("random", "mine")
-CELLS = [("llama", method, dataset) for method in METHODS for dataset in ("sst2", "imdb")]
 NOT_APPLICABLE = {"wikibio": "no label words"}
 
 
-def cell_rows(shift, failed=()):
+def cell_rows(failed=()):
     """Rows of `ranking` of three samples."""
     rows = []
     for number, curve in itertools.product(range(3), ("deletion", "insertion")):
-        flips = [(number + shift + step + (curve == "deletion")) % 3 == 0 for step in range(4)]
+        flips = [(number + step + (curve == "deletion")) % 3 == 0 for step in range(4)]
         row = {"sample_id": f"s{number}", "curve": curve, "perturbable": 9, "status": "ok"}
         row |= {"flips": flips, "log_probabilities": None, "auc": sum(flips) / 4}
         bad = {"flips": None, "auc": None, "status": "nonfinite_attribution"}
@@ -30,55 +28,22 @@ def cell_rows(shift, failed=()):
     return rows
 
 
-@pytest.fixture
-def written(tmp_path):
-    """Rows and file of every cell; one sample of the last cell failed."""
-    cells = []
-    for shift, cell in enumerate(CELLS):
-        rows = cell_rows(shift, failed={1} if cell == CELLS[-1] else ())
-        path = tmp_path / "ranking" / "/".join(cell[:2]) / f"{cell[2]}.parquet"
-        write_rows(path, "ranking", rows, {})
-        cells.append((rows, path))
-    return cells
-
-
 def samples_of(folder, paths, reasons):
     settings, files = {"not_applicable": reasons}, {"ranking": paths}
     return summary_rows("insertion_deletion", settings, files, folder, "ranking_samples")
 
 
-def test_every_sample_has_its_auc_by_metric_and_a_dataset_without_ranking_its_reason(
-    written, tmp_path
-):
-    rows = samples_of(tmp_path, [path for _, path in written], NOT_APPLICABLE)
-    expected = [
-        (*cell, row["sample_id"], f"{row['curve']}_auc", row["auc"], row["status"], None)
-        for cell, (of_cell, _) in zip(CELLS, written, strict=True)
-        for row in of_cell
-    ]
-    expected += [
-        ("llama", method, "wikibio", None, metric, None, "not_applicable", "no label words")
-        for method in METHODS
-        for metric in ("deletion_auc", "insertion_auc")
-    ]
-    names = ("model", "method", "dataset", "sample_id", "metric", "value", "status", "reason")
-    assert rows == [dict(zip(names, row, strict=True)) for row in expected]
-    settings = read_provenance(tmp_path / "ranking_samples.parquet")["settings"]
-    assert settings == {"not_applicable": NOT_APPLICABLE}
-    assert samples_of(tmp_path, [path for _, path in written], {}) == rows[:-4]
-
-
-def test_a_model_that_some_methods_do_not_explain_has_no_row_for_them(written, tmp_path):
-    (_, first), *_, (_, last) = written
-    other = last.parents[2] / "mistral" / "mine" / "imdb.parquet"
-    write_rows(other, "ranking", written[-1][0], {})
-    rows = samples_of(tmp_path, [first, other], NOT_APPLICABLE)
-    cells = {(row["model"], row["method"]) for row in rows}
-    assert cells == {("llama", "random"), ("mistral", "mine")}
+def test_a_model_that_some_methods_do_not_explain_has_no_row_for_them(tmp_path):
+    cells = [("llama", "random"), ("mistral", "mine")]
+    paths = [tmp_path / model / method / "imdb.parquet" for model, method in cells]
+    for path in paths:
+        write_rows(path, "ranking", cell_rows(), {})
+    rows = samples_of(tmp_path, paths, NOT_APPLICABLE)
+    assert {(row["model"], row["method"]) for row in rows} == {*cells}
 
 
 def test_a_counterfactual_has_the_share_of_changed_tokens_and_whether_it_never_flips(tmp_path):
-    rows = cell_rows(0, failed={2})
+    rows = cell_rows({2})
     for number, (flips, share) in enumerate((([False] * 4, 1.0), ([False, True] * 2, 0.5))):
         row = rows[0] | {"sample_id": f"s{number}", "curve": "counterfactual"}
         rows.append(row | {"flips": flips, "auc": share})
@@ -87,13 +52,16 @@ def test_a_counterfactual_has_the_share_of_changed_tokens_and_whether_it_never_f
     write_rows(path, "ranking", rows, {})
     samples = pd.DataFrame(samples_of(tmp_path, [path], {}))
     values = samples.pivot(index="metric", columns="sample_id", values="value")
+    for curve in ("deletion", "insertion"):
+        areas = [row["auc"] or np.nan for row in rows if row["curve"] == curve]
+        assert values.loc[f"{curve}_auc"].tolist() == pytest.approx(areas, nan_ok=True)
     assert values.loc["tokens_changed"].tolist() == pytest.approx([1, 0.5, np.nan], nan_ok=True)
     assert values.loc["not_flipped"].tolist() == pytest.approx([1, 0, np.nan], nan_ok=True)
     assert set(samples["status"][samples["sample_id"] == "s2"]) == {"nonfinite_attribution"}
 
 
 def test_a_generated_answer_has_its_areas_beside_what_is_not_applicable(tmp_path):
-    template = cell_rows(0)[0] | {"flips": None, "log_probabilities": [-1.0, -3.5]}
+    template = cell_rows()[0] | {"flips": None, "log_probabilities": [-1.0, -3.5]}
     areas = {"answer_deletion": -2.5, "rise": 0.25, "mas": 0.75}
     path = tmp_path / "llama" / "mine" / "wikibio.parquet"
     write_rows(path, "ranking", [template | {"curve": c, "auc": a} for c, a in areas.items()], {})
@@ -119,7 +87,7 @@ RANGE = "is ok, but its AUC is not finite, or not between 0 and 1"
 )
 def test_a_row_that_cannot_be_is_an_error(tmp_path, changes, problem):
     path = tmp_path / "llama" / "mine" / "sst2.parquet"
-    first, *rest = cell_rows(0)
+    first, *rest = cell_rows()
     write_rows(path, "ranking", [first | changes, *rest], {})
     with pytest.raises(BenchmarkError, match=rf"sst2\.parquet: sample 's0': {problem}; delete"):
         summaries(Files(ranking=[path]), SummariseRankingJob(not_applicable={}))
