@@ -10,18 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from helpers.explained_rows import answer, attribution, prompt
+from helpers.explained_rows import attribution
 from pisoft.config.shards import Shards
 from pisoft.errors import BenchmarkError
-from pisoft.statistics.timings import timing_rows
-from pisoft.store.cells import read_cell
-from pisoft.store.parquet import (
-    computed_on,
-    made_with,
-    read_provenance,
-    read_table,
-    write_rows,
-)
+from pisoft.store.parquet import computed_on, made_with, read_provenance, read_table, write_rows
 from pisoft.store.shards import cell_path, expanded, is_complete, shards_of, shortened
 
 LONGEST_ARGUMENT = 128 * 2**10  # of a command on Linux, bytes
@@ -109,49 +101,6 @@ def test_facts_are_those_of_all_shards(tmp_path):
     }
     assert computed_on([path]) == "H100 and A100"
     assert made_with([path]) == {"code": (), "python": (), "torch": ("2", "3"), "numpy": ("2",)}
-
-
-def test_times_are_those_of_all_samples_and_memory_is_the_most_of_any_shard(tmp_path):
-    path = whole(tmp_path, "attribution_times")
-    times = {"step": 0, "prompt_tokens": 4, "float32_agreement": None, "status": "ok"}
-    rows = [
-        {"sample_id": name, "seconds": second, **times}
-        for name, second in zip("abc", (1, 2, 6), strict=True)
-    ]
-    write_shards(
-        path, rows[:2], rows[2:], kind="attribution_times",
-        device=["H100", "H100"], peak_memory_mb=[5.0, 3.5], peak_device_memory_mb=[2.0, 7.5],
-    )  # fmt: skip
-    rows = timing_rows(path)
-    names = ["model", "method", "dataset", "n", "text"]
-    assert (rows[names] == ["llama", "random", "imdb", 3, "H100"]).all(axis=None)
-    values = dict(zip(rows["metric"], rows["value"], strict=True))
-    assert (values["seconds_per_sample"], values["median_seconds"]) == (3.0, 2.0)
-    assert (values["peak_memory_mb"], values["peak_device_memory_mb"]) == (5.0, 7.5)
-
-
-@pytest.fixture
-def cell(tmp_path):
-    """Return prompts, answers and scores of a cell in two shards, ."""
-    kinds = {
-        "prompts": lambda name: prompt(name, ["good"]),
-        "generations": answer,
-        "attributions": lambda name: attribution(name, [1.0]),
-    }
-    paths = {kind: whole(tmp_path, kind) for kind in kinds}
-    for place, samples in enumerate((("a", "b"), ("c",))):
-        files = {kind: shards_of(path)[place] for kind, path in paths.items()}
-        for kind, row in kinds.items():
-            write_rows(files[kind], kind, map(row, samples), {})
-    return paths
-
-
-def test_relations_hold_for_shards_as_for_one_file(cell):
-    read = [
-        [prompt["sample_id"], answer["sample_id"], *(row["sample_id"] for row in scores)]
-        for prompt, answer, scores in read_cell(**cell)
-    ]
-    assert read == [[*"aaa"], [*"bbb"], [*"ccc"]]
 
 
 PATTERNS = ("results/r/data/soft/{}/{}/{}/{}.parquet", "results/r/data/prompts/{1}/{3}.parquet")
