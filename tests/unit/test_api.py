@@ -17,18 +17,12 @@ import torch
 from transformers import AutoModelForCausalLM
 
 import pisoft
-from helpers.evaluations import evaluated
 from helpers.fresh_python import run_code
 from helpers.limited_memory import Memory
 from helpers.random_masked_models import roberta
 from helpers.random_models import save_random_llama
 from helpers.tiny_tokenizers import gpt2_tokenizer, llama_tokenizer
-from pisoft.config.evaluation import EvaluationSettings
 from pisoft.errors import BenchmarkError
-from pisoft.faithfulness.perturbation import PerturbationTarget
-from pisoft.statistics.soft import summarise
-from pisoft.store.parquet import provenance, write_rows
-from pisoft.store.scope import perturbable_positions
 
 CHAT = [
     {"role": "system", "content": "Answer {briefly."},
@@ -174,24 +168,6 @@ TALKS = [[CHAT[0], CHAT[1] | {"content": text}] for text in ("a dull film", "the
 
 def values(answer):
     return answer["value"].tolist()
-
-
-def test_numbers_are_those_of_a_file_that_the_workflow_summarises(model, tmp_path):
-    cases = []
-    for talk in TALKS:
-        scores = pisoft.attribute(model, talk, "saliency")
-        row = {"sample_id": scores.prompt["sample_id"], "step": 0, "status": "ok"}
-        positions = perturbable_positions(scores.prompt, "content")
-        target = PerturbationTarget(scores.prompt["input_ids"], positions, target_id=0)
-        cases.append((target, {**row, "raw_scores": scores.values}))
-    rows = evaluated(model, cases, EvaluationSettings(**QUICK), token_budget=1024)
-    path = tmp_path / "soft/dynamic/m/a/d.parquet"
-    path.parent.mkdir(parents=True)
-    write_rows(path, "soft", [row for of_step in rows for row in of_step], provenance({}))
-    _, curves, _ = summarise([path], 1e-4, clamp="draw")
-    answer = pisoft.evaluate(model, TALKS, "saliency", **QUICK)
-    for name in ("value", "low", "high"):
-        assert answer[name].tolist()[4:] == curves.column(name).to_pylist()
 
 
 def test_a_method_its_scores_and_a_function_that_returns_them_are_the_same(model):
