@@ -130,9 +130,7 @@ def values_of(case: Case) -> dict[str, dict[Any, Any]]:
             ),
         },
         "advantage": {
-            "metric": CURVES,
-            "dataset": shown,
-            "method": informed if "random" in methods else (),
+            "metric": CURVES, "dataset": shown, "method": informed if "random" in methods else (),
             ("part", "position"): [
                 *(("at", pi) for pi in GRID),
                 *((part, None) for part in ("lower", "upper", "upper_minus_lower")),
@@ -143,8 +141,7 @@ def values_of(case: Case) -> dict[str, dict[Any, Any]]:
             "metric": ("kendall_tau", "top_overlap"),
         },
         "comparisons": {
-            "metric": AREAS,
-            "dataset": shown,
+            "metric": AREAS, "dataset": shown,
             ("method", "other"): list(itertools.combinations(methods, 2)),
         },
         "context_use": {
@@ -152,8 +149,7 @@ def values_of(case: Case) -> dict[str, dict[Any, Any]]:
             "metric": (*CONTEXT_METRICS, *BY_CHANCE.values(), "perturbable_tokens"),
             "other": ("needle",),
             ("part", "position"): [("all", None), *(("depth", depth) for depth in DEPTHS)],
-            "dataset": shown,
-            "method": methods,
+            "dataset": shown, "method": methods,
         },
         "coverage": {
             "method": methods,
@@ -172,15 +168,12 @@ def values_of(case: Case) -> dict[str, dict[Any, Any]]:
         },
         "density": {"dataset": shown, "method": methods, "metric": ("mean_score", "gini")},
         "density_correlations": {
-            "metric": AREAS,
-            "dataset": shown,
-            "other": ("mean_score", "gini"),
+            "metric": AREAS, "dataset": shown, "other": ("mean_score", "gini"),
             "part": ("all", "without random"),
         },
         "metric_validation": {
             ("metric", "position"): [
-                *itertools.product(CURVES, GRID),
-                *((name, None) for name in AREAS),
+                *itertools.product(CURVES, GRID), *((name, None) for name in AREAS),
             ],
             "dataset": datasets,
             ("part", "method"): [
@@ -198,17 +191,14 @@ def values_of(case: Case) -> dict[str, dict[Any, Any]]:
                         *((name, "") for name in ("entropy", "label_probability", "attention")),
                         *(("hidden_norm", ""), ("attention", "clean")),
                     )
-                    for operator in ("zero", "mean")
-                    for pi in GRID
+                    for operator in ("zero", "mean") for pi in GRID
                 ),
                 *((name, "clean", "", None) for name in ("entropy", "label_probability")),
             ],
             "dataset": shown,
         },
         "depths": {
-            "metric": AREAS,
-            "dataset": datasets,
-            "method": ("loosened", "original"),
+            "metric": AREAS, "dataset": datasets, "method": ("loosened", "original"),
             ("part", "position"): [
                 *itertools.product(("development", "rest"), (1, 2, 4)),
                 *(("selected", 2), ("fixed", None), ("leaky", 4)),
@@ -216,19 +206,14 @@ def values_of(case: Case) -> dict[str, dict[Any, Any]]:
         },
         "noise": {"metric": () if case.failed == methods else ("identity", *NOISE_METRICS)},
         "normalised_scores": {
-            "metric": AREAS,
-            "dataset": datasets,
-            "method": (*informed, *CONTROLS[1:]),
+            "metric": AREAS, "dataset": datasets, "method": (*informed, *CONTROLS[1:]),
         },
         "permutation_baseline": {
-            "metric": (*AREAS, "soft_ns", "soft_nc"),
-            "dataset": shown,
-            "method": informed,
+            "metric": (*AREAS, "soft_ns", "soft_nc"), "dataset": shown, "method": informed,
             "part": ("method", "permuted", "gain"),
         },
         "ranks": {
-            "metric": AREAS,
-            "dataset": ("average",),
+            "metric": AREAS, "dataset": ("average",),
             ("part", "other"): [
                 *((part, "") for part in ("rank", "mean_rank", "best_share")),
                 *(("without", other) for other in ("", *datasets)),
@@ -236,23 +221,19 @@ def values_of(case: Case) -> dict[str, dict[Any, Any]]:
             "method": methods,
         },
         "sanity_checks": {
-            "dataset": shown,
-            "method": methods,
-            "metric": ("rho",),
+            "dataset": shown, "method": methods, "metric": ("rho",),
             ("part", "position", "variant"): [
                 *(("layers", count, f"reinit-{count}") for count in (1, 2)),
                 *(("labels", None, "shuffled-labels"), ("input", None, "")),
             ],
         },
         "decisions": {
-            "metric": AREAS,
-            "dataset": datasets[:1] if case.uneven else datasets,
+            "metric": AREAS, "dataset": datasets[:1] if case.uneven else datasets,
             ("method", "other"): list(itertools.combinations(methods, 2)),
             ("part", "text"): [("", "higher"), ("by_test", "not significant")],
         },
         "sensitivity": {
-            "metric": AREAS,
-            "dataset": shown,
+            "metric": AREAS, "dataset": shown,
             "part": ("operator_mean", "median", "single_draw", "half_samples")[
                 : 4 if case.uneven else 3
             ],
@@ -263,29 +244,23 @@ def values_of(case: Case) -> dict[str, dict[Any, Any]]:
         },
         "curves": {"method": methods, "dataset": datasets, "metric": CURVES, "position": GRID},
         "soft_samples": {
-            "method": methods,
-            "dataset": datasets,
-            "sample_id": case.samples,
+            "method": methods, "dataset": datasets, "sample_id": case.samples,
             "metric": tuple(SAMPLE_METRICS),
         },
         "statistics": {
             "metric": tuple(name for name in METRICS if name not in REPLACED + ANSWERS),
-            "dataset": shown,
-            "method": methods,
+            "dataset": shown, "method": methods,
         },
         "timings": {
-            "method": methods,
-            "dataset": datasets,
+            "method": methods, "dataset": datasets,
             "metric": ("seconds_per_sample", "peak_memory_mb", "peak_device_memory_mb"),
             "text": (f"cpu {HOSTILE}",),
         },
         "variance_components": {
-            "metric": AREAS,
-            "dataset": datasets,
-            "method": methods,
+            "metric": AREAS, "dataset": datasets, "method": methods,
             "part": ("total", "between_samples", "monte_carlo", "numerical"),
         },
-    }
+    }  # fmt: skip
 
 
 def values_of_further_metrics(case: Case) -> dict[str, dict[Any, Any]]:
@@ -293,31 +268,22 @@ def values_of_further_metrics(case: Case) -> dict[str, dict[Any, Any]]:
     shown = (*case.datasets, "average")
     return {
         "comparisons": {
-            "protocol": ("",),
-            "metric": REPLACED[:1],
-            "dataset": shown,
+            "protocol": ("",), "metric": REPLACED[:1], "dataset": shown,
             ("method", "other"): list(itertools.combinations(case.methods, 2)),
         },
         "ranks": {
-            "metric": REPLACED[:1],
-            "dataset": ("average",),
-            "part": ("kendall_tau",),
+            "metric": REPLACED[:1], "dataset": ("average",), "part": ("kendall_tau",),
             "other": AREAS,
         },
         "statistics": {
-            "protocol": ("",),
-            "metric": REPLACED + ANSWERS,
-            "dataset": shown,
+            "protocol": ("",), "metric": REPLACED + ANSWERS, "dataset": shown,
             "method": case.methods,
         },
         "coverage": {
-            "method": case.methods,
-            "metric": ("rise",),
-            "dataset": case.datasets[-1:],
-            "part": ("ok", "answer_not_less_likely"),
-            "text": ("",),
+            "method": case.methods, "metric": ("rise",), "dataset": case.datasets[-1:],
+            "part": ("ok", "answer_not_less_likely"), "text": ("",),
         },
-    }
+    }  # fmt: skip
 
 
 def rows_of(kind: str, case: Case, values: dict[Any, Any]) -> list[dict[str, Any]]:

@@ -20,48 +20,38 @@ MENU = {
     "1 Overview": {"": ["Answer", "Explorer"]},
     "2 Tables": {
         "1 Answer": [
-            "After how many records was each comparison decided?",
-            "AUC of π-Soft-NS and π-Soft-NC",
-            "Do methods find the evidence?",
-            "How certain is the ranking?",
+            "After how many records was each comparison decided?", "AUC of π-Soft-NS and π-Soft-NC",
+            "Do methods find the evidence?", "How certain is the ranking?",
         ],
         "2 Robustness": [
             "Do scores predict the effect of random masks?",
             "Does the ranking depend on the metric's settings?",
             "How far does deletion lower the probability of the answer?",
-            "How many layers should Grad-ELLM sum?",
-            "How many tokens flip the answer?",
-            "Insertion and deletion",
-            "Original Soft-NS and Soft-NC",
+            "How many layers should Grad-ELLM sum?", "How many tokens flip the answer?",
+            "Insertion and deletion", "Original Soft-NS and Soft-NC",
             "Where the variance comes from",
         ],
         "3 Diagnostics": [
-            "Advantage over random scores by π",
-            "Do the metrics reward dense scores?",
+            "Advantage over random scores by π", "Do the metrics reward dense scores?",
         ],
         "4 Provenance": ["Accuracy of the models", "Time and memory of attribution"],
     },
     "3 Figures": {
         "1 Answer": [
-            "Every method over the retaining probability π",
-            "How certain is the ranking?",
+            "Every method over the retaining probability π", "How certain is the ranking?",
             "The best methods over the retaining probability π",
         ],
         "2 Robustness": [
-            "Do metrics agree on methods?",
-            "Does the ranking depend on the metric's settings?",
+            "Do metrics agree on methods?", "Does the ranking depend on the metric's settings?",
             "How many layers should Grad-ELLM sum?",
         ],
         "3 Diagnostics": [
-            "Advantage over random scores by π",
-            "Distribution of the scores",
-            "Do methods agree on tokens?",
-            "Do the metrics reward dense scores?",
-            "Most important tokens in example texts",
-            "Why scores are calibrated",
+            "Advantage over random scores by π", "Distribution of the scores",
+            "Do methods agree on tokens?", "Do the metrics reward dense scores?",
+            "Most important tokens in example texts", "Why scores are calibrated",
         ],
     },
-}
+}  # fmt: skip
 PAGE_OF_FIGURE = "figures/pi_curves/dynamic/toy/toy-sentiment"  # all have one template
 FIGURE = "#app > div > div img"
 OTHER_FIGURE = f"""(seen) => {{

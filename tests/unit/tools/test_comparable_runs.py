@@ -9,21 +9,12 @@ import pytest
 from comparable_runs import NOT_STATED, cell_settings, deciding, differences, settings_hash
 
 SETTINGS: dict[str, Any] = {
-    "seed": 1,
-    "evaluation.draws": 15,
-    "evaluation.sampler": "iid",
-    "evaluation.clamp": "draw",
-    "evaluation.step_scores": "aggregated",
-    "evaluation.preset": "paper",
-    "datasets": ["reviews", "stories"],
-    "reviews.task": "classification",
-    "reviews.max_words": 100,
-    "stories.task": "generation",
-    "llama-3.dtype": "float32",
-    "llama-3.1.dtype": "float32",
-    "saliency.attributed_function": "probability",
-    "masked_model": "roberta-base",
-}
+    "seed": 1, "evaluation.draws": 15, "evaluation.sampler": "iid", "evaluation.clamp": "draw",
+    "evaluation.step_scores": "aggregated", "evaluation.preset": "paper",
+    "datasets": ["reviews", "stories"], "reviews.task": "classification", "reviews.max_words": 100,
+    "stories.task": "generation", "llama-3.dtype": "float32", "llama-3.1.dtype": "float32",
+    "saliency.attributed_function": "probability", "masked_model": "roberta-base",
+}  # fmt: skip
 DATASETS = {"reviews", "stories"}
 OWNERS = {"models": {"llama-3", "llama-3.1"}, "datasets": DATASETS, "methods": {"saliency"}}
 NS, NC = "auc_pi_soft_ns", "auc_pi_soft_nc"
