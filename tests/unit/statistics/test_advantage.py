@@ -51,6 +51,7 @@ def test_every_number_of_a_cell_is_that_of_the_written_draws(tmp_path):
     assert (results["low"] < results["value"]).all()
     assert (results["value"] < results["high"]).all()
     assert (select(results, dataset="sst2")["n"] == 3).all()
+    assert (results["p_value"].notna() == (results["part"] != "at")).all(), "halves are tested"
 
 
 def test_points_are_of_the_samples_measured_there_and_halves_of_all(tmp_path):
