@@ -243,8 +243,10 @@ def pool_of(areas):
     return draws.Pool((0.0, 0.5, 1.0), dict.fromkeys(METRICS, level))
 
 
-def test_costs_and_widths_follow_from_the_variances():
+def test_costs_and_widths_follow_from_the_variances(monkeypatch):
     """Two samples, 2 apart, have variance 2, to which single draws of ±1 add 2 more."""
+    for name in ("INTERVALS", "BUDGETED_CELLS", "SPARSE_SEEDS"):  # of coverages, not read here
+        monkeypatch.setattr(draw_modes, name, 10)
     samples = np.array([[0.0], [2.0]])
     sign = np.array([1.0, -1.0])[:, None, None]
     little = 1e-6 * np.tile([1.0, -1.0, 0.0], 5)  # no variance would leave nothing to divide by
@@ -284,7 +286,7 @@ def area_under_means(curves, count, seed):
     return np.trapezoid(total / weight, SPARSE_GRID)
 
 
-def test_intervals_of_two_pi_are_as_wide_as_simulated_runs_vary_and_cover():
+def test_intervals_of_two_pi_are_as_wide_as_simulated_runs_vary_and_cover(monkeypatch):
     generator = np.random.default_rng(2)
     runs = [area_under_means(noisy_curves(generator, 1)[0], 2, seed) for seed in range(300)]
     curves = noisy_curves(generator, 5)
@@ -296,6 +298,7 @@ def test_intervals_of_two_pi_are_as_wide_as_simulated_runs_vary_and_cover():
     assert width == pytest.approx(1.98 * np.std(runs), rel=0.1)
     assert mode.forwards == (3 + 2 * (1 + 2)) * 1.5
     assert 0.93 < draws.coverage(mode.resampled("ns"), truth.mean()) < 0.97
+    monkeypatch.setattr(draw_modes, "SPARSE_SEEDS", 10)  # whatever the seed, a step has all π
     every_pi = draw_modes.sparse_mode(pool, 19, SAMPLE_OF_STEP, between)
     narrow = draws.interval_half_width(between["ns"], every_pi.variances["ns"], 100)
     assert narrow < 0.7 * width
