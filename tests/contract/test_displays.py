@@ -22,10 +22,9 @@ from helpers.latex import needs_latex, typeset
 from helpers.script_runs import PLOT, SCRIPTS, TABULATE, display_settings
 from pisoft.errors import BenchmarkError
 from pisoft.figures.style import page_width, theme
-from pisoft.store.schemas import SCHEMAS
 from pisoft.store.shards import shards_of
 from pisoft.tables.writer import write
-from pisoft.views.registry import ENDINGS, PACKAGE, Display, displays_in, files_of
+from pisoft.views.registry import ENDINGS, Display, displays_in, files_of
 from pisoft.views.view import DRAWN, displayed
 
 EVERY = [(room, name) for room in ENDINGS for name in displays_in(room)]
@@ -184,8 +183,7 @@ def test_as_wide_as_one_column_nothing_leaves_a_figure_or_covers_another_part(fi
 
 
 @pytest.mark.parametrize(
-    ("case", "room", "name"),
-    [(case, *one) for case, every in GOLDENS.items() for one in every],
+    ("case", "room", "name"), [(case, *one) for case, every in GOLDENS.items() for one in every]
 )
 def test_it_shows_what_the_golden_says(case, made, room, name):
     text = {"tables": goldens.table_text, "figures": goldens.figure_text}[room]
@@ -233,11 +231,6 @@ def test_what_is_read_from_its_source_is_what_it_says_when_it_is_imported(room, 
     assert function.__name__ == {"tables": "table", "figures": "plot"}[room]
 
 
-@pytest.mark.parametrize(("room", "name"), EVERY)
-def test_what_it_reads_are_files_of_the_run(room, name):
-    assert set(displays_in(room)[name].reads) <= set(SCHEMAS)
-
-
 @pytest.mark.parametrize(
     "more", [", by=KEYS", ", cells='all' if ROOM else 'permuted'", ", colour='red'"]
 )
@@ -247,11 +240,6 @@ def test_what_the_workflow_cannot_read_is_an_error_with_the_file(tmp_path, more)
     file.write_text(DISPLAY.replace("{more}", more), encoding="utf-8")
     with pytest.raises(BenchmarkError, match=r"mine\.py: display\(…\) takes literals"):
         displays_in("tables", tmp_path)
-
-
-def test_a_module_without_the_decorator_is_no_display():
-    names = {file.stem for file in (PACKAGE / "tables").glob("*.py")}
-    assert {"grid", "writer"} <= names - set(displays_in("tables"))
 
 
 def test_a_display_reads_all_shards_of_a_dataset_that_is_cut():
