@@ -78,23 +78,22 @@ def drawn(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     case = result_sets.CASES[PLAIN]
     files = result_sets.write_results(folder, every, case)
     made = [folder / "first", folder / "second"]
-    for number, place in enumerate(made):
-        for room, script in SCRIPT.items():
-            asked = [path for name in displays_in(room) for path in paths(room, name)]
-            finished = subprocess.run(
-                [
-                    *(sys.executable, "-W", "error", SCRIPTS / f"{script}.py"),
-                    *("--settings", case.settings.to_json(), "--folder", place / room),
-                    *("--files", *(f"{kind}={path}" for kind, path in files.items())),
-                    *("--show", *asked),
-                ],
-                env={**os.environ, "PYTHONHASHSEED": str(number)},
-                capture_output=True,
-                text=True,
-                check=False,
-            )
-            assert finished.returncode == 0, finished.stderr
-            assert not finished.stderr, "no warnings in the log"
+    started = []
+    for (number, place), (room, script) in itertools.product(enumerate(made), SCRIPT.items()):
+        asked = [path for name in displays_in(room) for path in paths(room, name)]
+        command = [
+            *(sys.executable, "-W", "error", SCRIPTS / f"{script}.py"),
+            *("--settings", case.settings.to_json(), "--folder", place / room),
+            *("--files", *(f"{kind}={path}" for kind, path in files.items())),
+            *("--show", *asked),
+        ]
+        environment = {**os.environ, "PYTHONHASHSEED": str(number)}
+        output = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE, "text": True}
+        started.append(subprocess.Popen(command, env=environment, **output))
+    for process in started:  # all at once
+        _, errors = process.communicate()
+        assert process.returncode == 0, errors
+        assert not errors, "no warnings in the log"
     return made
 
 
