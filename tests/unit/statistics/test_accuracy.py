@@ -113,7 +113,8 @@ def test_the_script_summarises_accuracy_and_refuses_files_that_do_not_match(tmp_
         files["datasets"] = [tmp_path / f"{name}.parquet" for name in names]
         return summary_rows("accuracy", {"run": "demo"}, files, tmp_path)
 
-    assert {row["dataset"] for row in summarise_accuracy(generations)} == set(names)
+    cells = {(row["model"], row["dataset"]) for row in summarise_accuracy(generations)}
+    assert cells == {("llama", name) for name in names}
     with pytest.raises(BenchmarkError, match=r"imdb\.parquet: is from another cell than .*sst2"):
         summarise_accuracy(generations[::-1])
     other, _ = write_answers(tmp_path / "other", [("b", "ok", 1, False, None, None)])

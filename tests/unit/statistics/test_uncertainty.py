@@ -3,11 +3,13 @@
 import numpy as np
 import pytest
 from pandas.testing import assert_frame_equal
+from scipy.stats import rankdata
 
 from helpers import explained_rows
 from helpers.estimated_results import estimated
 from helpers.result_rows import sample_rows
 from helpers.sign_flips import step_down
+from pisoft.seeds import keyed_generator
 from pisoft.statistics.results import select
 
 NC = "auc_pi_soft_nc"
@@ -54,6 +56,17 @@ def test_ranks_of_resamples_are_certain_of_a_clear_order_and_shared_by_equal_met
     assert parts["mean_rank"]["value"].to_dict() == order
     best = {name: float(rank < 2) for name, rank in order.items()}
     assert parts["best_share"]["value"].to_dict() == best
+
+
+def test_ranks_are_those_of_all_samples_and_their_intervals_those_of_resamples():
+    values = np.random.default_rng(3).normal(np.arange(4) / 9, 1, (8, 4))
+    results = estimated(samples_of(dict(zip("abcd", values.T.tolist(), strict=True))))
+    drawn = keyed_generator(1, "bootstrap", "sst2").integers(8, size=(200, 8))
+    order, of_resamples = (rankdata(-of.mean(axis=-2), axis=-1) for of in (values, values[drawn]))
+    assert by_method(results)["rank"].tolist() == order.tolist() != of_resamples[0].tolist()
+    ends = np.quantile(of_resamples, [0.025, 0.975], axis=0, method="inverted_cdf")
+    rows = select(results.ranks, metric=NC, dataset="sst2", part="rank")
+    assert rows[["value", "low", "high"]].T.to_numpy().tolist() == [[*order], *ends.tolist()]
 
 
 def test_a_rank_of_a_single_sample_has_neither_interval_nor_share_of_resamples():
