@@ -121,7 +121,7 @@ def _no_dominant(order: Order, of: str) -> Finding:
     if equivalent:
         clauses.append(f"significantly equivalent to it: {order.listed(equivalent)}")
     if np.isfinite(detectable := order.detectable(equal)):
-        clauses.append(f"a difference of {detectable:.3f} would be found in 80 % of such samples")
+        clauses.append(f"a difference of {detectable:.3f} would be found in 80 % of such runs")
     if untested:
         clauses.append(f"{UNTESTED}: {order.listed(untested)}")
     hinges = equal or untested or len(order.best) > 1
@@ -145,7 +145,7 @@ def _late_advantage(numbers: Numbers) -> Finding:
         missing = parts[SLOPE].isna().sum()
         clauses.append(
             f"By {label}, {ahead.sum()} of {len(parts)} methods are significantly ahead over "
-            f"π ≤ 0.5; the advantage is significantly larger over π ≥ 0.5 for {larger.sum()} and "
+            f"π ≤ 0.5; the advantage is significantly larger over π > 0.5 for {larger.sum()} and "
             f"smaller for {smaller.sum()}{f' ({UNTESTED}: {missing})' if missing else ''}"
         )
     both = pd.concat(signs)
@@ -195,7 +195,8 @@ def _gradients(order: Order) -> Finding:
         "Under fixed routing, Input×Gradient, Saliency and DeepLIFT are the three best by "
         "π-Soft-NS.",
         NOT_RUN if not present else FAILS if ahead else OPEN if unclear or not whole else HOLDS,
-        f"Ranks: {places or 'none was run'}; significantly better than one of them: {ahead_of}.",
+        f"Ranks: {places or 'none was run'}; significantly better than at least one of them: "
+        f"{ahead_of}.",
     )
 
 

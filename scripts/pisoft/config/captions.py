@@ -48,6 +48,6 @@ def demonstration_warning(config: Config) -> str:
     }
     what = " and ".join(f"{kind} ({', '.join(names)})" for kind, names in made.items() if names)
     return what and (
-        f"A demonstration: the workflow made its {what} itself. The numbers show that the "
-        "benchmark works, not how faithful the methods are on real models and texts."
+        f"A demonstration with {what} made by the workflow. The numbers show that the benchmark "
+        "works, not how faithful the methods are on real models and texts."
     )

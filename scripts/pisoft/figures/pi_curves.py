@@ -100,5 +100,5 @@ def _draw_lines(
     for text, best in zip(legend.get_texts(), drawn, strict=False):
         text.set_fontweight("bold" if best else "normal")
     leading = areas["best"] | areas["tied"]
-    title = f"Best or tied (≈): {leading.sum()} of {len(areas)} methods"
+    title = f"Best or not significantly different (≈): {leading.sum()} of {len(areas)}"
     panel.set_title(title, fontsize="small")

@@ -1,4 +1,4 @@
-"""What the π-Soft metrics are about, on results (paper, fig:illustration_evaluation_protocol).
+"""Why scores are calibrated, shown on results (paper, fig:illustration_evaluation_protocol).
 
 (a) The means of the scores, and so the shares of tokens that the original metrics keep, differ
 between methods. (b) On one sample, each method's own power α brings its scores to the same mean π.
@@ -161,7 +161,7 @@ def _draw_shares(
     panel.set(xlim=(0, 1), ylim=(-0.6, len(methods) - 0.4))
     panel.set_xlabel("Mean score = expected retained share E[R] / m")
     n = n_text(pd.DataFrame({"n": map(len, by_method.values())}))
-    panel.set_title(f"(a) Scores as they are · {n}", fontsize="medium")
+    panel.set_title(f"(a) Uncalibrated scores · {n}", fontsize="medium")
 
 
 def _draw_example(
@@ -169,8 +169,8 @@ def _draw_example(
 ) -> None:
     """Draw one sample's scores from highest to lowest, before and after calibration."""
     before.set_title("(b) One sample's scores, sorted …", fontsize="medium")
-    after.set_title("… and to the power of α: one mean", fontsize="medium")
-    for panel, label in ((before, "Score s"), (after, "s to the power of α")):
+    after.set_title("… and raised to the power α: equal means", fontsize="medium")
+    for panel, label in ((before, "Score s"), (after, "Score s to the power α")):
         panel.set(ylabel=label, xlim=(0, 1), ylim=(0, 1.02))
         panel.set_xlabel("Share of tokens with a higher score")
     if example is None:

@@ -36,8 +36,8 @@ def example_table() -> Table:
             f"{probabilities.mean():.2f}: every method keeps the same expected share π of tokens. "
             f"This draw keeps {kept.sum()} of {len(kept)} tokens for π-Soft-NS; π-Soft-NC keeps "
             "the complement.",
-            "The model reads both ablated texts, and the change of its next-token distribution is "
-            "measured: π-Soft-NS is high if it is small, π-Soft-NC if it is large.",
+            "The model reads both ablated texts. π-Soft-NS is high if its next-token distribution "
+            "hardly changes, π-Soft-NC if it changes much.",
         ),
         values=numbers,
     )

@@ -1,4 +1,4 @@
-"""What results say, in sentences of pages: who leads, and what the tests show.
+"""Sentences of pages: which methods lead, and what the tests show.
 
 A method without a p-value was not tested; no sentence counts it as different or as equal.
 """
@@ -186,7 +186,7 @@ def headline(numbers: Numbers) -> str:
     return (
         f"{orders[0].listed(leaders)} {'leads' if len(leaders) == 1 else 'each lead'} "
         f"{max(firsts.values())} of {len(orders)} rankings (by model, routing and metric); "
-        f"the lead over every other method is significant in {count_text(clear, 'ranking')}."
+        f"the lead over every other method is significant in {clear or 'none'} of them."
     )
 
 
@@ -212,10 +212,11 @@ def validity(rows: pd.DataFrame) -> str:
     whole = select(rows, metric=AUC_METRICS, part="samples_needed", position=[np.nan])
     needed = whole.loc[whole["n"] > 0, "value"]
     sizes = needed.dropna()
-    samples = f", with at most {count_text(round(sizes.max()), 'sample')}" if len(sizes) else ""
+    samples = f"; it takes at most {count_text(round(sizes.max()), 'sample')}" if len(sizes) else ""
     return (
-        "Planted evidence, noisy evidence, random scores and inverted evidence are ranked in this "
-        f"order in {share_text(len(sizes), len(needed), 'ranking')}{samples}."
+        "Planted evidence ranks above noisy evidence, noisy evidence above random scores, and "
+        "random scores above inverted evidence in "
+        f"{share_text(len(sizes), len(needed), 'ranking')}{samples}."
     )
 
 
@@ -251,12 +252,14 @@ def verdict(numbers: Numbers, **cell: str) -> str:
     clauses = [order.leaders, *order.rivals]
     if missing := {*numbers.averages("statistics", **cell)["method"]} - {*order.rows.index}:
         labels = [name for name in order.labels if name in missing]
-        clauses.append(f"no value in every dataset: {order.listed(labels)}")
+        clauses.append(f"not ranked, because some dataset has no value: {order.listed(labels)}")
     better, equal, worse, untested = order.against(CONTROL).values()
     if tested := len(better) + len(equal) + len(worse):
         clauses.append(f"{BETTER} than random scores: {len(better)} of {tested}")
     if untested:
         clauses.append(f"{UNTESTED} against random scores: {order.listed(untested)}")
+    if CONTROL not in order.rows.index:
+        clauses.append(f"{UNTESTED} against random scores, which have no value here")
     ratio = numbers.order(**{**cell, "metric": f"ratio_{cell['metric']}"})
     if not set(ratio.best) & set(order.best) and not ratio.rows.empty:
         clauses.append(
@@ -290,7 +293,7 @@ def failures(numbers: Numbers) -> str:
     rows = select(numbers.rows["coverage"], metric="identity")
     failed = rows[rows["part"] != OK]
     if failed.empty:
-        return "None: every sample of every cell was evaluated."
+        return "None: every sample was evaluated."
     groups = failed.groupby(["protocol", "model", "dataset", "part"], sort=False)["value"]
     listed = "; ".join(
         f"{numbers.labels.models[model]}, {numbers.labels.datasets[dataset]}, {protocol}: up to "

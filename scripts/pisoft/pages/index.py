@@ -101,6 +101,8 @@ def _rankings(numbers: Numbers, averages: pd.DataFrame) -> Iterator[Section]:
     extremes = averages.groupby("metric")[["value", "low", "high"]].agg(["min", "max"])
     lowest = np.floor(10 * extremes.min(axis="columns")) / 10
     highest = np.ceil(10 * extremes.max(axis="columns")) / 10
+    has_control = averages.loc[averages["method"] == CONTROL, "value"].notna().any()
+    legend = " ".join(map(text, ("rankings", "against_random") if has_control else ("rankings",)))
     for place, (model, rows) in enumerate(averages.groupby("model", sort=False)):
         rankings = []
         for protocol, metric in rows.groupby(["protocol", "metric"], sort=False).groups:
@@ -114,15 +116,13 @@ def _rankings(numbers: Numbers, averages: pd.DataFrame) -> Iterator[Section]:
         label, n = numbers.labels.models[str(model)], rows["n"].max()
         label += f" on {numbers.restricted[str(model)]}" if numbers.restricted else ""
         heading = f"{label}: which methods are most faithful? (n = {n} samples)"
-        yield Section(heading, () if place else (text("rankings"),), rankings=tuple(rankings))
+        yield Section(heading, () if place else (legend,), rankings=tuple(rankings))
 
 
 def _standings(order: Order, scale: tuple[float, float]) -> Iterator[Standing]:
     """Yield the methods with their numbers, the best first."""
     leading = {*order.best, *order.groups[EQUAL]}
     _, equal, worse, untested = order.against(CONTROL).values()
-    if CONTROL not in order.rows.index:
-        untested = [*order.rows.index]
     marks = dict.fromkeys([*equal, *worse], "†") | dict.fromkeys(untested, "†?")
     for row in order.rows.assign(is_best=order.rows.index.isin(order.best)).itertuples():
         ends = [row.value if np.isnan(end) else end for end in (row.value, row.low, row.high)]

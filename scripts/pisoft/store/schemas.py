@@ -410,7 +410,7 @@ RESULTS = {
     ),
     "sanity_checks": (
         "method and part: mean of Spearman's ρ with scores after the last `layers` are "
-        "reinitialised (how many: the position), after training on shuffled `labels`, or on "
+        "re-initialised (how many: the position), after training on shuffled `labels`, or on "
         "another `input`"
     ),
     "context_use": (

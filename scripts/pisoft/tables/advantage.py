@@ -13,7 +13,7 @@ from pisoft.statistics.metrics import AVERAGE, CURVE_METRICS, LEVEL, NO_CONTROL
 from pisoft.tables import grid, notes
 from pisoft.views.view import Results, View, display
 
-HALVES = {"lower": "π ≤ 0.5", "upper": "π > 0.5", "upper_minus_lower": "Larger for π > 0.5 by"}
+HALVES = {"lower": "π ≤ 0.5", "upper": "π > 0.5", "upper_minus_lower": "π > 0.5 minus π ≤ 0.5"}
 VERDICTS = {  # by whether it is significantly better than random scores below 0.5, and above it
     (True, True): "in both halves",
     (False, True): "for π > 0.5",

@@ -1,4 +1,4 @@
-"""The table of comparisons that are to be decided, and after how many records each was."""
+"""The table of sequential comparisons: after how many records each was decided."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ COLUMNS = [
     grid.Column("Of", TESTED, grid.plain(0, "n")),
     grid.Column("Difference", DECIDED, grid.with_interval),
     grid.Column("p-value", DECIDED, grid.p_value),
-    grid.Column("Test of all", TESTED, _verdict),
-    grid.Column("p-value of the test", TESTED, grid.p_value),
+    grid.Column("Paired test", TESTED, _verdict),
+    grid.Column("p-value of the paired test", TESTED, grid.p_value),
 ]
 
 

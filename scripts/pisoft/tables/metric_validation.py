@@ -51,9 +51,10 @@ def _verdicts(whole: Results, lines: grid.Labelled) -> Iterator[str]:
                 recovered.append(line)
             elif needed is not MISSING:
                 confused.append(line + _confused(whole, of_line))
-        outcomes = {"recovered by": recovered, "not recovered with these samples by": confused}
-        parts = [f"{words}: {', '.join(labels)}" for words, labels in outcomes.items() if labels]
-        yield f"{of_dataset}: the order of the means is {'; '.join(parts)}."
+        outcomes = {"recovered": recovered, "not recovered with these samples": confused}
+        for words, labels in outcomes.items():
+            if labels:
+                yield f"{of_dataset}: order of the means {words} by {'; '.join(labels)}."
 
 
 def _confused(whole: Results, keys: Keys) -> str:

@@ -1,4 +1,4 @@
-"""The table of what a model makes of inputs of which random tokens are ablated."""
+"""The table of how far inputs with randomly ablated tokens are off-distribution."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ from pisoft.views.view import Results, View, display
 COLUMNS = [
     grid.Column("Entropy, nats", {"metric": "entropy"}, grid.with_interval),
     grid.Column("Probability of label words", {"metric": "label_probability"}, grid.with_interval),
-    grid.Column("Attention on these tokens", {"metric": "attention"}, grid.with_interval),
-    grid.Column("Attention before", {"metric": "attention", "part": CLEAN}, grid.with_interval),
+    grid.Column("Attention on ablated tokens", {"metric": "attention"}, grid.with_interval),
+    grid.Column(
+        "Same tokens, clean input", {"metric": "attention", "part": CLEAN}, grid.with_interval
+    ),
     grid.Column("Norm of the last layer", {"metric": "hidden_norm"}, grid.with_interval),
 ]
 SHOWN = (0.1, 0.5, 0.9)  # retaining probabilities, or those of the grid nearest to them

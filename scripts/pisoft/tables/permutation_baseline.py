@@ -20,7 +20,7 @@ def table(view: View) -> grid.Table:
     gains = grid.columns("dataset", labels, grid.with_interval, part="gain")
     means = grid.columns(
         "part",
-        {"method": "Scores as they are", "permuted": "Scores permuted"},
+        {"method": "Original scores", "permuted": "Permuted scores"},
         grid.plain(3),
         dataset=results.summary,
     )

@@ -35,8 +35,8 @@ def test_captions_show_resolved_settings_and_sections_that_are_off(root: Path) -
 def test_what_the_workflow_made_itself_is_named(root: Path) -> None:
     real = {"models": ["llama-3.1-8b-instruct"]}
     for changes, text in (
-        ({}, "made its models (demo-llama) and records (demo-sentiment, demo-why)"),
-        (real, "made its records (demo-sentiment, "),
+        ({}, "with models (demo-llama) and records (demo-sentiment, demo-why)"),
+        (real, "with records (demo-sentiment, "),
     ):
         assert text in demonstration_warning(load(root, **changes))
     assert demonstration_warning(load(root, **real, datasets=["sst2"])) == ""

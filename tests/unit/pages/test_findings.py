@@ -180,7 +180,7 @@ def test_a_lower_half_that_is_not_significant_confirms_nothing() -> None:
     rows.loc[rows["part"] != "upper", "p_adjusted"] = 0.4
     late = list(paper_findings(numbers, ["dynamic"]))[3]
     assert late.verdict == OPEN
-    assert "larger over π ≥ 0.5 for 0 and smaller for 0" in late.why
+    assert "larger over π > 0.5 for 0 and smaller for 0" in late.why
 
 
 def test_without_random_scores_no_method_is_ahead_of_them_or_not() -> None:
@@ -230,13 +230,13 @@ def test_of_several_rankings_the_answer_counts() -> None:
     }
     assert headline(Numbers(rows, models["model0"].labels)) == (
         "Saliency, Random each lead 8 of 20 rankings (by model, routing and metric); the lead over "
-        "every other method is significant in 16 rankings."
+        "every other method is significant in 16 of them."
     )
 
 
 def test_a_single_method_is_significantly_better_than_no_other() -> None:
     one = numbers_of(order=["saliency"])
-    assert headline(one).endswith("is significant in no ranking.")
+    assert headline(one).endswith("is significant in none of them.")
 
 
 def test_no_difference_is_detectable_for_all_where_one_method_has_none() -> None:
@@ -249,7 +249,7 @@ def test_no_difference_is_detectable_for_all_where_one_method_has_none() -> None
 @pytest.mark.parametrize(
     ("needed", "end"),
     [
-        ([7, None, 12], "2 of 3 rankings, with at most 12 samples."),
+        ([7, None, 12], "2 of 3 rankings; it takes at most 12 samples."),
         ([None, None], "none of 2 rankings."),
     ],
 )
@@ -265,7 +265,7 @@ def test_metric_validation_counts_the_rankings_that_are_right(needed: list[Any],
             ("deletion_auc", {"part": "samples_needed"}),
         )
     ]
-    assert validity(frame(rows)).endswith(f"ranked in this order in {end}")
+    assert validity(frame(rows)).endswith(f"random scores above inverted evidence in {end}")
 
 
 @pytest.mark.parametrize(

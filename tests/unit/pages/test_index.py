@@ -92,14 +92,20 @@ def test_rankings_by_one_metric_share_a_scale_that_large_numbers_of_another_leav
         assert (float(axis[-1]) > 5) == (metric == "π-Soft-NC")
 
 
-def test_signs_and_shading_are_those_of_the_legend_without_random_scores_too():
+@pytest.mark.parametrize("has_control", [True, False])
+def test_signs_and_shading_are_those_of_the_legend_with_and_without_random_scores(has_control):
     numbers = numbers_of(PLAIN)
     rows = numbers.rows["statistics"]
     rows[["p_adjusted", "p_equivalence"]] = 0.01
-    rows.loc[rows["method"] == "random", "value"] = None
-    standings = page_of(PLAIN, numbers).sections[2].rankings[0].standings
-    assert all(line.marks.endswith("†?") for line in standings), "not tested against random scores"
+    if not has_control:
+        rows.loc[rows["method"] == "random", "value"] = None
+    section = page_of(PLAIN, numbers).sections[2]
+    verdict, standings = section.rankings[0].verdict, section.rankings[0].standings
     assert (standings[1].marks[0], standings[1].leads) == ("≡", True), "equivalent to the best"
+    assert any("†" in line.marks for line in standings) == has_control
+    assert ("†" in section.paragraphs[0]) == has_control
+    said_once = verdict.count("Not tested against random scores, which have no value here.")
+    assert said_once == (not has_control)
 
 
 def test_the_worked_example_keeps_half_of_the_tokens_on_average():
@@ -112,7 +118,7 @@ def test_the_worked_example_keeps_half_of_the_tokens_on_average():
 
 def test_a_run_without_failures_says_so():
     coverage = numbers_of(PLAIN).rows["coverage"].query("part == 'ok'")
-    sentence = "None: every sample of every cell was evaluated."
+    sentence = "None: every sample was evaluated."
     assert failures(Numbers({"coverage": coverage}, PLAIN.settings)) == sentence
 
 
