@@ -36,14 +36,14 @@ from pisoft.models.attention import ATTENTION_NAME
 from pisoft.models.model import LanguageModel
 
 PAGE = Path(__file__).parents[1] / "docs/reference/families.md"
-BATCHING = "**Batches**: in bfloat16, the size of a batch moves distances"
+BATCHING = "**Batches**: in bfloat16 on a CPU, the batch size changes distances"
 
 
 def batching_note(rows: list[Row]) -> str:
-    """Run families in bfloat16, and say how far the size of a batch moves their distances.
+    """Run families in bfloat16, and say how much the batch size changes their distances.
 
-    A CPU rounds alike whatever the size. Other kernels show what rounding does, which may send a
-    token to other experts.
+    A CPU rounds almost alike for all sizes. Other kernels show the effect of rounding, which may
+    send a token to other experts.
     """
     families = [row.family for row in rows if row.cells["dynamic"] != NO]
     runs = {family: _run(family) for family in families}
@@ -55,9 +55,9 @@ def batching_note(rows: list[Row]) -> str:
     rerouted = {family: _rerouted(runs[family], exact[family]) for family in experts}
     dense = max(sizes[family] for family in families if family not in experts)
     return (
-        f"{BATCHING} on a CPU by up to {_most({one: sizes[one] for one in experts})} in families "
-        f"with experts, and by up to {dense:.1g} in the others. Where rounding differs, as it may "
-        f"between sizes on a GPU, they move further: by up to {_most(kernels)} with another "
+        f"{BATCHING} by up to {_most({one: sizes[one] for one in experts})} in families with "
+        f"experts, and by up to {dense:.1g} in the others. Other rounding, as may occur between "
+        f"batch sizes on a GPU, changes them more: by up to {_most(kernels)} with another "
         f"implementation of the experts, and by up to {_most(types)} in float32, which sends up to "
         f"{_most(rerouted, '.1%')} of the tokens to other experts."
     )
@@ -66,52 +66,51 @@ def batching_note(rows: list[Row]) -> str:
 def page(rows: list[Row], batching: str) -> str:
     """Return the page with the rows of all families and the line of :func:`batching_note`."""
     columns = ["family", "class", *PROTOCOLS, HIDE, GENERATION, *(f"`{name}`" for name in METHODS)]
-    columns += ["padded batch", "a zeroed token is empty", "experts are held", "window"]
+    columns += ["padded batch", "empty zeroed token", "same experts", "window"]
     works = sum(NO not in row.cells.values() for row in rows)
     return "\n".join(
         [
             "# Families of models",
             "",
-            "Which families work is found by running them: `make families` writes this page, and a "
-            "test fails where it is not what a run gives. Tiny models of random weights, in "
-            "float64, have switched on what sets their family apart: windows, caps, scales, "
-            "biases, sinks. They are loaded as a run's models are. Everything is run on prompts "
-            f"of {' and '.join(str(len(prompt)) for prompt in PROMPTS)} tokens, on both sides of "
-            "every window, chunk and original context of these models.",
+            "`make families` runs every family and writes this page; a test fails if the page "
+            "differs from a run. The models are tiny, with random float64 weights, and use the "
+            "features that set their family apart: windows, caps, scales, biases, sinks. They are "
+            "loaded like the models of a run. Prompts have "
+            f"{' and '.join(str(len(prompt)) for prompt in PROMPTS)} tokens, on both sides of "
+            "every window, chunk and original context length of these models.",
             "",
-            f"`✓`: the largest error is below {BOUND:g} of the largest value, compared with the "
-            "family's own eager attention in its own whole forward. "
-            f"`{NO}`: refused, in the words below the table. `dynamic` and `fixed` are Hellinger "
-            "distances of perturbed predictions, `hide` those with keys hidden and no embedding "
-            "zeroed; `generation` is greedy continuations of prompts of several lengths, token for "
-            "token; `inseq` stands for its default, occlusion; `reagent` takes at most "
+            f"`✓`: the largest error is below {BOUND:g} of the largest value, compared with a full "
+            f"forward pass with the family's own eager attention. `{NO}`: refused, with the "
+            "message below the table. `dynamic` and `fixed`: Hellinger distances of perturbed "
+            "predictions. `hide`: the same with hidden keys and no zeroed embedding. "
+            "`generation`: greedy continuations of prompts of several lengths, compared token by "
+            "token. `inseq` stands for its default method, occlusion. `reagent` takes at most "
             f"{OPTIONS['reagent']['max_probe_steps']} probe steps.",
             "",
-            f"{works} of {len(rows)} families can be used for everything. One kind of class "
-            "is treated specially: Gemma 3n and Gemma 4 E embed a token once more in every layer, "
-            "and these embeddings are perturbed with the input's. When a model is loaded, a dozen "
-            "tokens are read with and without the attention probe, behind a prefix, perturbed, and "
-            "with attention "
-            "held, and compared with its own eager attention. A model into whose attention the "
-            "probe cannot look is read whole by its class's own code: no prefix is shared, and "
-            "what needs the probe is refused. Windows and chunks are narrowed "
-            "meanwhile, and positions are tried on both sides of the length that rotary embeddings "
-            "were first trained for. What fails is refused, and only that. Where that length "
-            "changes how all tokens are read (LongRoPE), inputs on its two sides share neither "
-            "batch nor prefix.",
+            f"{works} of {len(rows)} families support everything. Gemma 3n and Gemma 4 E embed "
+            "each token again in every layer; these embeddings are perturbed with the input "
+            "embeddings.",
+            "",
+            "When a model is loaded, it reads a dozen tokens with and without the attention probe, "
+            "after a prefix, perturbed, and with fixed attention, and is compared with its own "
+            "eager attention. Meanwhile, windows and chunks are narrowed, and positions are tried "
+            "on both sides of the context length for which rotary embeddings were first trained. "
+            "Only what fails is refused. If the probe cannot read a model's attention, the code of "
+            "its class reads whole inputs: no prefix is shared, and whatever needs the probe is "
+            "refused. If the original context length changes how all tokens are read (LongRoPE), "
+            "inputs on its two sides share neither batch nor prefix.",
             "",
             f"| {' | '.join(columns)} |",
             f"| {' | '.join(['---'] * len(columns))} |",
             *(row.table_line() for row in rows),
             "",
-            "**Padded batch**: prompts of several lengths are continued in one batch, padded on "
-            "the left; where that changes answers, only prompts of one length are. "
-            "**A zeroed token is empty**: its value vector in the first layer is zero. Where it is "
-            "not, by biases or learned positions, a zeroed embedding leaves something to attend "
-            "to. **Experts are held**: with fixed routing, which concerns attention alone, a "
-            "perturbed input is still given to the experts that the clean one was given to. "
-            "**Window**: some layers see the latest tokens only; what lies before has no "
-            "attention there, and no score of Grad-ELLM.",
+            "**Padded batch**: prompts of several lengths are continued in one left-padded batch. "
+            "Where padding changes answers, a batch holds prompts of one length only. **Empty "
+            "zeroed token**: the value vector of a zeroed token in the first layer is zero. "
+            "Otherwise, biases or learned positions leave something to attend to. **Same "
+            "experts**: with fixed routing, which fixes attention alone, a perturbed input goes to "
+            "the experts of the clean input. **Window**: some layers see only the latest tokens; "
+            "earlier tokens have no attention there, and no Grad-ELLM score.",
             "",
             batching,
             "",

@@ -289,7 +289,7 @@ def _check_options(mask: torch.Tensor | None, options: Mapping[str, Any]) -> Non
         if name not in HARMLESS and value is not None and value is not False:
             raise BenchmarkError(f"attention is given '{name}', which cannot be followed")
     if mask is not None and (mask.dtype != torch.bool or mask.shape[1] != 1):
-        raise BenchmarkError("attention is given a mask that weighs tokens, or one for each head")
+        raise BenchmarkError("its attention mask weights tokens, or differs between heads")
 
 
 # Without the second line the causal mask would silently be dropped.

@@ -284,7 +284,7 @@ def _differs_from_zeroing(model: LanguageModel) -> str:
         if not close(model.hidden_states(embeddings), visited, tolerance=1e-3):
             return "running a layer again changes those behind it"
     if seen != list(range(model.layers)):
-        return "not every layer has attention that is seen exactly once"
+        return "the probe does not see the attention of every layer exactly once"
     return f"not what zeroing values gives in layer {wrong[0]}" if wrong else ""
 
 

@@ -123,7 +123,7 @@ def recognised_parts(model: LanguageModel) -> RecognisedParts:
                 elif kind == "activation":
                     activations.append(part)
         if layer and not activations:
-            raise BenchmarkError(f"{layer} has no activation that is a module, which rules need")
+            raise BenchmarkError(f"{layer} has no activation module, which the rules need")
         recognised.activations += activations
         recognised.routers += [part for part in parts if _is_router(part, calls[part], activations)]
         for activation in activations:
@@ -145,8 +145,8 @@ def _recognise_block(
         return  # the next linear layer reads it as it is: nothing is multiplied by it
     if len(calls[block]) != 1 or not _is_gated(block, activation, calls[block][0], activated):
         raise BenchmarkError(
-            f"{layer} uses its {type(activation).__name__} otherwise than in act(x) or "
-            "act(gate) · up between linear layers, for which alone there are rules"
+            f"{layer} uses its {type(activation).__name__} in another form than act(x) or "
+            "act(gate) · up between linear layers, for which there are no rules"
         )
     recognised.gates.append(activation)
     recognised.gated.append(block)

@@ -261,7 +261,7 @@ class _Trial:
         visible = seen[0, start:].bool()
         logits = self._logits(start, attention_mask=seen, **behind)[:, visible]
         if problem := self._difference(logits[1:], logits[:1]):
-            return f"what it answers depends on tokens that are hidden: {problem}"
+            return f"hidden tokens change its answer: {problem}"
         if problem := self._difference(
             logits, self._hidden(seen, positions)[:, start:][:, visible]
         ):
@@ -271,7 +271,7 @@ class _Trial:
                 **self.model.inputs(self._inputs[:, seen[0].bool()]), use_cache=False
             ).logits[:, -1:]
         if self.compared and not self._difference(logits[:, -1:], without):
-            return "tokens that are hidden leave no gap: those on its sides become neighbours"
+            return "hidden tokens leave no gap: the tokens around them become adjacent"
         return ""
 
     def _hidden(self, seen: torch.Tensor, positions: torch.Tensor) -> torch.Tensor:
@@ -322,7 +322,7 @@ class _Trial:
         if not layers:
             return logits, "its layers do not pass the probe on to their attention"
         listed = ", ".join(map(str, wrong))
-        return logits, f"not every layer has attention that is seen exactly once (not so: {listed})"
+        return logits, f"the probe does not see these layers' attention exactly once: {listed}"
 
     def _queries_and_keys(self) -> Sequence[torch.nn.Module]:
         """Return the projections of every layer's queries and keys; none if a layer has others."""
@@ -352,7 +352,7 @@ class _Trial:
         off = float((logits - expected)[finite].abs().max()) / (largest or 1)
         if off <= TOLERANCES[torch.promote_types(logits.dtype, torch.float32)]:
             return ""
-        return f"its logits are {off:.2g} of the largest off those of its own eager attention"
+        return f"its logits differ from its own eager attention's by {off:.2g} of the largest"
 
 
 def problem_of(attempt: Callable[[], str]) -> str:

@@ -1,16 +1,16 @@
 """The advantage of each method over random scores by π (paper, paragraph 'Insights').
 
 The paper says that methods "only show advantage over Random attributions for larger retaining
-probability π > 0.5". f(π) is a sample's π-Soft-NS or π-Soft-NC less that of random scores under the
+probability π > 0.5". f(π) is a sample's π-Soft-NS or π-Soft-NC minus that of random scores with the
 same random numbers. Its mean over samples is reported
 
 - at every π of the grid (`at`);
 - over the halves π ≤ 0.5 and π ≥ 0.5 (`lower`, `upper`): the trapezoid area of f over that part of
   the grid's span divided by the part's width, with f(0.5) interpolated if the grid lacks it;
-- `upper_minus_lower`, the second less the first.
+- `upper_minus_lower`, the second minus the first.
 
 The halves and their difference are tested against 0. P-values are corrected over all these tests of
-a metric, as a reader picks among the methods.
+a metric, because a reader picks among the methods.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def half_weights(grid: np.ndarray) -> np.ndarray:
 
 
 def _differences(curves: pd.DataFrame, grid: np.ndarray) -> pd.DataFrame:
-    """Return method less random scores, samples by part, π, metric and method.
+    """Return method minus random scores, samples by part, π, metric and method.
 
     `curves` are `soft_sample_curves` of one dataset.
     """

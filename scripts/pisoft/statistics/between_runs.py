@@ -1,4 +1,4 @@
-"""How far two runs order the methods alike, such as with a setting that needs new forwards."""
+"""How far two runs, such as with different settings, agree on the order of the methods."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""How far scores recover the evidence that was used, by the length of the text and its depth there.
+"""How far scores recover the evidence that was used, by length of the text and depth in it.
 
-Of records whose answer is shown to depend on one of its planted statements
+Records count if their answer is shown to depend on one of their planted statements
 (:mod:`pisoft.statistics.evidence`). Rows are means over samples: over all of a dataset, whose texts
 are of one length, and over those whose evidence is in one fifth of the text, as part `depth`.
 Averages are over the datasets of a generator (`other`), each with equal weight.

@@ -20,9 +20,9 @@ A metric is undefined for a step whose scores explain another token than random 
 than three masks, or where one side does not vary. A sample's value is the mean over its steps that
 have one.
 
-Random scores are no fair control here, as they made the masks: what they keep of themselves is high
-with Soft-NS and low with Soft-NC whatever the count. Their LDS is below that of other random
-scores; given the count it is 0 on average, but scatters more.
+Random scores are not a fair control here, because the masks were drawn from them: at every count,
+their kept mass is high with Soft-NS and low with Soft-NC. Their LDS is below that of other random
+scores; given the count it is 0 on average, but varies more.
 """
 
 from __future__ import annotations
@@ -172,7 +172,7 @@ def correlation(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 def infidelity(removed: np.ndarray, drop: np.ndarray) -> np.ndarray:
-    """Return what the best multiple of removed mass (N, M) leaves of the drop (N, 1), (M,).
+    """Return the share of the squared drop (N, 1) that removed mass (N, M) cannot explain, (M,).
 
     With β = Σ removed · drop / Σ removed² this is 1 − (Σ removed · drop)² / (Σ removed² · Σ drop²).
     NaN where removed mass or drop is the same for all masks.

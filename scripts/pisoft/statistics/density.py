@@ -1,4 +1,4 @@
-"""Whether dense scores are what the π-Soft metrics reward (paper, app:attribution-distribution).
+"""Whether the π-Soft metrics reward dense scores (paper, app:attribution-distribution).
 
 The paper says that "density alone does not explain faithfulness performance: Random produces the
 most uniform attribution distribution but performs poorly". The density of one step's normalised
@@ -9,7 +9,7 @@ scores s, over its m perturbable tokens in rising order (i = 1 … m), is measur
   where a single token has all of it; uniformly distributed scores have 1 / 3.
 
 A sample's value is the mean over its evaluated steps. Spearman's ρ of density and metric is taken
-within a sample, over the methods with both (at least three), so that its difficulty drops out. The
+within a sample, over the methods with both (at least three), so that its difficulty cancels. The
 mean ρ is tested against 0, with and without random scores among the methods. P-values are corrected
 over all tests of a metric. With `pi_per_step`, single samples have no areas to correlate.
 """

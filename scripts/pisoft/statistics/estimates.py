@@ -64,7 +64,7 @@ class Estimates:
         (:func:`share_ends`), or, without moments, percentiles of the resamples, widened to
         Student's t (Hesterberg, 2015, section 4.3). Averages of means have Welch's degrees of
         freedom (:func:`freedom_of_sum`); those of shares combine the intervals of the datasets,
-        whose reaches add up by squares (Zou and Donner, 2008).
+        whose half-widths add in quadrature (Zou and Donner, 2008).
         """
         values, resampled = self.replicates.to_numpy()[0], self.replicates.to_numpy()[1:]
         n, n_failed, clusters, *_ = self.counts.to_numpy().T

@@ -1,4 +1,4 @@
-"""Whether the highest scores lie on the words that are known to decide.
+"""Whether the highest scores lie on the evidence, the words known to decide the answer.
 
 k of a prompt's m perturbable tokens are marked as evidence by its record. Of the scores s of one
 step:

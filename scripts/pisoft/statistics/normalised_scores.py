@@ -1,10 +1,10 @@
 """Normalised scores: each method's mean where random scores are at 0 and the oracle is at 1.
 
-Of a metric: (mean of the method − mean of random scores) / (mean of the oracle − mean of random
+For each metric: (mean of the method − mean of random scores) / (mean of the oracle − mean of random
 scores), over the samples that have a value for all three. The scale is not bounded: a model may
-decide by other tokens than the evidence. Intervals are plain percentiles of the bootstrap, which
-resamples both differences together. There is no value where the interval of the oracle's difference
-to random scores reaches down to 0, as a ratio over nearly nothing says nothing.
+rely on tokens other than the evidence. Intervals are plain percentiles of the bootstrap, which
+resamples both differences together. There is no value if the interval of the oracle's difference
+from random scores includes 0, because a denominator near 0 makes the ratio meaningless.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Whether ablated inputs are off-distribution to the model, by operator and retaining probability.
 
-Of one sample, a measure is the mean over its evaluated steps; rows are means over samples. The
-`part` `clean` is that of the clean input. Its entropy and label words depend on no operator or π,
-but its attention does: it is that on the tokens that are ablated.
+A sample's measure is the mean over its evaluated steps; rows are means over samples. The `part`
+`clean` is for the clean input. Its entropy and label words do not depend on operator or π, but its
+attention does: it is the attention to the tokens that are ablated elsewhere.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 π-Soft gives all scores the same mean, but not the same shape: few high scores make other masks than
 many middling ones. Permuted scores keep the method's shape without its choice of tokens. A sample's
-gain is the method's value less the mean over its permutations. Parts are means over the samples
+gain is the method's value minus the mean over its permutations. Parts are means over the samples
 with a gain: of the `method`, of its scores `permuted`, and the `gain`, tested against 0.
 """
 

@@ -76,7 +76,7 @@ class Samples:
 
     @property
     def deviations(self) -> pd.DataFrame:
-        """The contributions less what they would be if each sample had the column's number."""
+        """The contributions minus those of samples that all have the column's number."""
         contributions = self.contributions
         deviations = contributions - contributions.sum(skipna=False) * self._shares
         return deviations.mask(deviations.abs() <= ROUNDING * contributions.abs().sum(), 0.0)

@@ -25,7 +25,7 @@ from pisoft.store.scope import perturbable_positions
 
 @dataclass(frozen=True)
 class StepScores:
-    """What every method says of one evaluated step.
+    """The scores of every method for one evaluated step.
 
     Attributes:
         prompt: the sample's row of `prompts`.

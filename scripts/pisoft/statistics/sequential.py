@@ -1,10 +1,10 @@
 """After how many records is a comparison decided? Confidence sequences by betting.
 
-Bets against a mean m of values between 0 and 1 make a capital, K(m) = Π(1 + λ_s (x_s - m)), whose
-expectation stays 1 if m is the mean: it reaches 1 / α with probability α at most (Ville). The means
-whose capital has not are a confidence sequence, valid after every record at once, so that one may
-look after each and stop at any. Bets are aGRAPA's, hedged, with or without replacement
-(Waudby-Smith and Ramdas, JRSS-B 2024, arXiv 2010.09686; NeurIPS 2020).
+Bets against a mean m of values between 0 and 1 have the capital K(m) = Π(1 + λ_s (x_s - m)). If m
+is the mean, its expectation stays 1, and it reaches 1 / α with probability at most α (Ville). The
+means whose capital has not reached 1 / α form a confidence sequence. It is valid after all records
+simultaneously, so one may look after each and stop at any. Bets are aGRAPA's, hedged, with or
+without replacement (Waudby-Smith and Ramdas, JRSS-B 2024, arXiv 2010.09686; NeurIPS 2020).
 """
 
 from __future__ import annotations

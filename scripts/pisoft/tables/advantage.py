@@ -76,7 +76,7 @@ def _verdict(averages: Results, metric: str, method: str) -> str:
 
 
 def _better(averages: Results, metric: str, verdicts: Mapping[tuple[str, str], str]) -> str:
-    """Count the methods that are better than random scores where, and where more so."""
+    """Count methods by the halves where they beat random scores, and where the lead is larger."""
     halves = [verdicts[metric, name] for name in averages.methods]
     signs = [_sign(averages, metric, name, "upper_minus_lower") for name in averages.methods]
     better, label = _counts(halves, VERDICTS.values()), CURVE_METRICS[metric]

@@ -1,4 +1,4 @@
-"""The table of how far scores predict what the masks of random scores change."""
+"""The table of how far scores predict the effect of the masks of random scores."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The table of how dense scores are, and whether that goes with faithfulness."""
+"""The table of the density of scores, and its correlation with faithfulness."""
 
 from __future__ import annotations
 

@@ -176,7 +176,7 @@ def rank_text(rank: float) -> str:
 
 
 def p_text(p_value: float) -> str:
-    """Return a p-value as tables show it; one that is too small for them is said to be small."""
+    """Return a p-value as tables show it; very small ones are `<0.001`."""
     return "<0.001" if p_value < 0.001 else number_text(p_value, 3)
 
 

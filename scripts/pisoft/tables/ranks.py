@@ -1,4 +1,4 @@
-"""The table of how sure the ranking of methods is."""
+"""The table of how certain the ranking of methods is."""
 
 from __future__ import annotations
 

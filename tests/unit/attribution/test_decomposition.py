@@ -44,7 +44,7 @@ def test_components_sum_to_the_hidden_states(family):
         (
             "depass",
             "Gemma 4 E, text",
-            r"decomposed: decoder layer 0 \(\w+\) uses its GELUTanh otherwise than in .*",
+            r"decomposed: decoder layer 0 \(\w+\) uses its GELUTanh in another form than .*",
         ),
     ],
 )
@@ -109,7 +109,7 @@ def test_a_norm_behind_the_projection_scales_what_it_gives():
     [
         ("", "components do not sum to them"),
         ("mlp.gate_proj", "what enters neurons is not the sum of its components"),
-        ("mlp", r"decoder layer 2 \(LlamaDecoderLayer\) uses its SiLU\w+ otherwise than in .*"),
+        ("mlp", r"decoder layer 2 \(LlamaDecoderLayer\) uses its SiLU\w+ in another form than .*"),
     ],
 )
 def test_layers_that_bend_what_they_should_add_are_refused(part, message):

@@ -126,7 +126,7 @@ def test_a_model_whose_layers_are_checkpointed_is_tried_as_well():
 @pytest.mark.parametrize(
     ("family", "problem"),
     [
-        ("gpt-oss", "decoder layer 0 (GptOssDecoderLayer) has no activation that is a module"),
+        ("gpt-oss", "decoder layer 0 (GptOssDecoderLayer) has no activation module"),
         ("Gemma 4 E, text", "decoder layer 0 (Gemma4TextDecoderLayer) uses its GELUTanh otherwise"),
     ],
 )
@@ -175,7 +175,7 @@ class Bent(torch.nn.Module):
         (
             "mlp",
             SquaredUp,
-            "1 (LlamaDecoderLayer) uses its SiLUActivation otherwise than in act(x)",
+            "1 (LlamaDecoderLayer) uses its SiLUActivation in another form than act(x)",
         ),
         ("self_attn.v_proj", Bent, "decoder layer 1 (LlamaDecoderLayer) computes more than norms,"),
     ],
