@@ -39,4 +39,4 @@ def _better(advantage: Results, metric: str) -> str:
     better = halves[(halves["value"] > 0) & (halves["p_adjusted"] < LEVEL)]["part"]
     low, high = ((better == part).sum() for part in ("lower", "upper"))
     methods = count_text(halves["method"].nunique(), "method")
-    return f"{low} of {methods} up to π = 0.5 and {high} above"
+    return f"{low} of {methods} for π ≤ 0.5 and {high} for π > 0.5"

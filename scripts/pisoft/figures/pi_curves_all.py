@@ -23,7 +23,7 @@ from pisoft.figures.panels import (
 from pisoft.figures.style import line_styles, theme
 from pisoft.statistics.metrics import CONTROL, CURVE_METRICS
 from pisoft.statistics.results import select
-from pisoft.views.titles import by_metric
+from pisoft.views.titles import by_metric, count_text
 from pisoft.views.view import View, display
 
 COLUMNS = 5  # of panels
@@ -46,8 +46,8 @@ def plot(view: View) -> Figure:
         for metric in CURVE_METRICS:
             curves_of_methods = means.loc[metric].drop(CONTROL).dropna(how="all")
             above = (curves_of_methods > means.loc[metric, CONTROL]).all(axis=1)
-            findings[f"auc_{metric}"] = f"{above.sum()} of {len(above)}"
-    message = f"Methods above random scores at every π: {by_metric(findings)}" if findings else ""
+            findings[f"auc_{metric}"] = f"{above.sum()} of {count_text(len(above), 'method')}"
+    message = f"Means above random scores at every π: {by_metric(findings)}" if findings else ""
     title = heading(view, n_text(curves.rows), message=message)
     return by_method(title, curves.rows, curves.methods)
 

@@ -161,7 +161,7 @@ def _draw_shares(
     panel.set(xlim=(0, 1), ylim=(-0.6, len(methods) - 0.4))
     panel.set_xlabel("Mean score = expected retained share E[R] / m")
     n = n_text(pd.DataFrame({"n": map(len, by_method.values())}))
-    panel.set_title(f"(a) Uncalibrated scores · {n}", fontsize="medium")
+    panel.set_title(f"(a) Uncalibrated · {n}", fontsize="medium")
 
 
 def _draw_example(

@@ -73,7 +73,7 @@ def controls_in_order(rows: pd.DataFrame, pairs: Iterable[str]) -> str:
         if len(lows):
             in_order = (lows > CHANCE).all(axis="columns").sum()
             findings[f"auc_{metric}"] = f"at {share_text(in_order, len(lows), 'value')} of π"
-    return f"Controls are ordered better than by chance {by_metric(findings)}" if findings else ""
+    return f"Every pair of controls in order above chance {by_metric(findings)}" if findings else ""
 
 
 def entropy_differences(rows: pd.DataFrame, operators: Mapping[str, str]) -> str:
