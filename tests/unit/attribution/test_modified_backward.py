@@ -127,7 +127,7 @@ def test_a_model_whose_layers_are_checkpointed_is_tried_as_well():
     ("family", "problem"),
     [
         ("gpt-oss", "decoder layer 0 (GptOssDecoderLayer) has no activation module"),
-        ("Gemma 4 E, text", "decoder layer 0 (Gemma4TextDecoderLayer) uses its GELUTanh otherwise"),
+        ("Gemma 4 E, text", "decoder layer 0 (Gemma4TextDecoderLayer) uses its GELUTanh in"),
     ],
 )
 def test_what_cannot_be_followed_is_refused_by_name(family, problem):
