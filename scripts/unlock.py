@@ -17,6 +17,8 @@ from pisoft.workflow.running import jobs_in, queued_jobs, runs_in, slurm
 def main(arguments: argparse.Namespace) -> None:
     """Unlock, if neither a run of this machine nor a job of Slurm is at work in the folder."""
     folder = arguments.directory
+    if not folder.is_dir():
+        raise BenchmarkError(f"--directory: no such folder: {folder}")
     # Slurm may be installed where there is no cluster; a folder that has had no job of it is free.
     slurm_used = arguments.jobs or (folder / ".snakemake/slurm_logs").is_dir()
     queue = queued_jobs() if slurm_used else {}

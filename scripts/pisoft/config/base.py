@@ -77,13 +77,15 @@ def _check_selection(names: Any) -> Any:
 Unique = AfterValidator(_check_selection)
 
 
-def _no_single_name(names: Any) -> Any:
-    if isinstance(names, str) and names != "all":
-        raise ValueError(f"expected `all` or a list of names; write [{names}]")
+def _all_or_names(names: Any) -> Any:
+    is_list = isinstance(names, list | tuple) and all(isinstance(name, str) for name in names)
+    if names != "all" and not is_list:
+        hint = f"; write [{names}]" if isinstance(names, str) else ""
+        raise ValueError(f"expected `all` or a list of names{hint}")
     return names
 
 
-Selection = Annotated[Literal["all"] | tuple[Name, ...], BeforeValidator(_no_single_name), Unique]
+Selection = Annotated[Literal["all"] | tuple[Name, ...], BeforeValidator(_all_or_names), Unique]
 
 
 def _increasing(numbers: Sequence[float]) -> Sequence[float]:

@@ -211,7 +211,7 @@ def _readable(path: Path) -> Iterator[None]:
     try:
         yield
     except FileNotFoundError as error:
-        raise BenchmarkError(f"{path}: no such file; {_REPAIR}") from error
+        raise BenchmarkError(f"{path}: no such file; the workflow makes it") from error
     except (OSError, ValueError) as error:  # ArrowInvalid is a ValueError
         raise BenchmarkError(
             f"{path}: is not a readable Parquet file ({error}); {_REPAIR}"

@@ -183,6 +183,16 @@ def test_a_run_file_says_what_jobs_may_ask_of_its_site(load):
         # selections
         ("run/models", ["small", "small"], ["run.yaml: models: listed twice: small"]),
         ("run/datasets", [], ["run.yaml: datasets: nothing is selected"]),
+        *(
+            ("run/models", value, [f"run.yaml: models: expected `all` or a list of names{says}"])
+            for value, says in (
+                ("small", "; write [small] (got 'small')"),
+                ([3], " (got [3])"),
+                (None, " (got None)"),
+                ({"small": None}, ""),
+            )
+        ),
+        ("run/protocols", [], ["run.yaml: protocols: must have at least 1 item, not 0 (got [])"]),
         ("datasets/reviews/source/split", [], ["reviews: source.split: nothing is selected"]),
         ("datasets/reviews/source/split", ["a", "a"], ["source.split: listed twice: a (got ['a'"]),
         ("datasets/reviews/source/split", ["a", 3], ["source.split: expected a text or a list of"]),

@@ -53,6 +53,12 @@ def test_a_run_at_work_is_left_alone_and_the_lock_of_a_killed_one_removed(tmp_pa
     assert (tmp_path / "made").exists()
 
 
+def test_a_folder_that_is_not_there_is_named(tmp_path):
+    arguments = unlock.parser().parse_args(["--directory", str(tmp_path / "results")])
+    with pytest.raises(BenchmarkError, match=f"^--directory: no such folder: {tmp_path}/results$"):
+        unlock.main(arguments)
+
+
 @pytest.fixture
 def queue(tmp_path, monkeypatch):
     """Return a function that puts jobs into the queue of a pretended Slurm."""
