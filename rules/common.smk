@@ -29,7 +29,7 @@ from pisoft.cost.limits import RunLimits
 from pisoft.statistics.metrics import CONTROL
 from pisoft.workflow.checks import checked_run, warn_of_idle_gpu
 from pisoft.workflow.inputs import MASKED_MODEL_FILES, MODEL_FILES, Inputs
-from pisoft.workflow.jobs import Jobs, models_of, one_of, part_constraint, stated_throughput
+from pisoft.workflow.jobs import Jobs, one_of, part_constraint, stated_throughput
 
 # A workflow that uses this one as a module may parse it twice with the same configuration.
 if isinstance(config.get("settings"), Sections):

@@ -13,7 +13,9 @@ rule train_model:
     benchmark:
         "<logs>/train_model/{model}{variant}.tsv"
     wildcard_constraints:
-        model=models_of(CONFIG, "trained"),
+        model=one_of(
+            name for name, entry in CONFIG.models.items() if entry.source.kind == "trained"
+        ),
         variant=f"|{MARK}{SHUFFLED_LABELS}",
     conda:
         "../envs/lm.yaml"

@@ -15,10 +15,10 @@ from by_answer import by_answer
 from comparable_runs import run_settings, settings_hash
 from paper_findings import paper_findings
 from pisoft.attribution import load_method
-from pisoft.config.captions import left_out
 from pisoft.config.commandline import run_file, run_file_parser
 from pisoft.config.jobs.displays import LabelSettings
 from pisoft.config.loading import load_run
+from pisoft.config.methods import Method
 from pisoft.config.resolved import Config
 from pisoft.config.shards import shards
 from pisoft.errors import BenchmarkError
@@ -135,6 +135,15 @@ def _verdicts(path: Path | None) -> dict[str, str]:
         return {}
     summary = kept(path)
     return {one.claim: one.verdict for one in paper_findings(summary.numbers, summary.protocols)}
+
+
+def left_out(config: Config, methods: Mapping[str, Method]) -> tuple[str, ...]:
+    """Return the labels of the catalogue's methods that a run is without, and what they need."""
+    return tuple(
+        f"{method.label}, which needs a masked model" if method.needs_masked_model else method.label
+        for name, method in methods.items()
+        if name not in config.methods
+    )
 
 
 def parser() -> argparse.ArgumentParser:

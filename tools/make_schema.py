@@ -6,13 +6,13 @@ import argparse
 from functools import cache
 from pathlib import Path
 
+from configuration_reference import PAGE as CONFIGURATION
+from configuration_reference import reference
+from configuration_schemas import schemas
 from pisoft.attribution import available_methods, load_method, method_without_models
 from pisoft.config.jobs.pages import PublishedJob
 from pisoft.config.loading import load_config, read_yaml
 from pisoft.config.models import TOKEN_BUDGETS
-from pisoft.config.reference import PAGE as CONFIGURATION
-from pisoft.config.reference import reference
-from pisoft.config.schema import schemas
 from pisoft.workflow.commandline import run
 from reference_pages import CONTRACTS, PAPER_SETTINGS, contracts_page, paper_settings_page
 

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
+from configuration_reference import markdown_table
 from documents import render
 from paper_findings import paper_findings
-from pisoft.config.reference import markdown_table
 from pisoft.pages.findings import Numbers, answer
 from pisoft.statistics.alternatives import ALTERNATIVES, HALF_SAMPLES, OPERATORS
 from pisoft.statistics.metrics import AUC_METRICS, AVERAGE, CONTROL, LEVEL, METRICS

@@ -6,9 +6,9 @@ from collections.abc import Iterable
 
 import pyarrow as pa
 
+from configuration_reference import markdown_table
 from documents import render
 from pisoft.config.jobs.pages import PublishedJob
-from pisoft.config.reference import markdown_table
 from pisoft.formatting import NOTHING
 from pisoft.statistics.published_settings import as_text, compared_settings
 from pisoft.store.parquet import STATUSES

@@ -20,8 +20,8 @@ import pandas as pd
 from scipy.special import ndtr, ndtri, stdtrit
 from scipy.stats import skew, ttest_1samp
 
+from configuration_reference import markdown_table
 from pisoft.config.jobs.summaries import ResamplingJob
-from pisoft.config.reference import markdown_table
 from pisoft.statistics.estimates import Estimates, estimate
 from pisoft.statistics.mean_tests import bootstrap_tests, holm, sign_flip_tests
 from pisoft.statistics.metrics import LEVEL

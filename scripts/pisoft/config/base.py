@@ -77,9 +77,12 @@ def _check_selection(names: Any) -> Any:
 Unique = AfterValidator(_check_selection)
 
 
+def _are_texts(names: Any) -> bool:
+    return isinstance(names, list | tuple) and all(isinstance(name, str) for name in names)
+
+
 def _all_or_names(names: Any) -> Any:
-    is_list = isinstance(names, list | tuple) and all(isinstance(name, str) for name in names)
-    if names != "all" and not is_list:
+    if names != "all" and not _are_texts(names):
         hint = f"; write [{names}]" if isinstance(names, str) else ""
         raise ValueError(f"expected `all` or a list of names{hint}")
     return names
@@ -99,7 +102,7 @@ Increasing = AfterValidator(_increasing)
 
 def _one_or_more(names: Any) -> Any:
     listed = [names] if isinstance(names, str) else names
-    if not isinstance(listed, list | tuple) or not all(isinstance(name, str) for name in listed):
+    if not _are_texts(listed):
         raise ValueError("expected a text or a list of texts")
     _check_selection(listed)
     return names

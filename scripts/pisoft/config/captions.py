@@ -5,12 +5,10 @@ A caption's Jinja template sees the run file without defaults, so it takes resol
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from textwrap import indent
 
 import yaml
 
-from pisoft.config.methods import Method
 from pisoft.config.resolved import Config
 
 
@@ -26,15 +24,6 @@ def settings_as_yaml(config: Config) -> Sections:
         for name, section in sections.items()
     }
     return Sections({name: indent(text, "  ") for name, text in texts.items()})
-
-
-def left_out(config: Config, methods: Mapping[str, Method]) -> tuple[str, ...]:
-    """Return the labels of the catalogue's methods that a run is without, and what they need."""
-    return tuple(
-        f"{method.label}, which needs a masked model" if method.needs_masked_model else method.label
-        for name, method in methods.items()
-        if name not in config.methods
-    )
 
 
 def demonstration_warning(config: Config) -> str:

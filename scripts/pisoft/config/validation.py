@@ -60,8 +60,7 @@ class _StrictLoader(yaml.SafeLoader):
                 continue
             key = self.construct_object(key_node, deep=True)
             if key in seen:
-                mark = key_node.start_mark
-                raise BenchmarkError(f"{mark.name}: line {mark.line + 1}: duplicate key '{key}'")
+                raise _refusal(key_node, f"duplicate key '{key}'")
             seen.append(key)
         return super().construct_mapping(node, deep)
 
@@ -71,22 +70,22 @@ class _StrictLoader(yaml.SafeLoader):
         if re.search(r"^[-+]?0\d|:", text := node.value) or (
             isinstance(value, bool) and text.lower() != str(value).lower()
         ):
-            mark = node.start_mark
-            raise BenchmarkError(
-                f"{mark.name}: line {mark.line + 1}: {text} means {str(value).lower()} in YAML; "
-                f"write that, or '{text}' for a text"
+            raise _refusal(
+                node,
+                f"{text} means {str(value).lower()} in YAML; write that, or '{text}' for a text",
             )
         return value
 
     def construct_text(self, node: yaml.ScalarNode) -> str:
         """Return a text that a file can hold: not half of a pair such as `"\ud83d"`."""
         if re.search("[\ud800-\udfff]", text := str(self.construct_scalar(node))):
-            mark = node.start_mark
-            raise BenchmarkError(
-                f"{mark.name}: line {mark.line + 1}: {text!a} holds half of a surrogate pair, "
-                "which is no character"
-            )
+            raise _refusal(node, f"{text!a} holds half of a surrogate pair, which is no character")
         return text
+
+
+def _refusal(node: yaml.Node, problem: str) -> BenchmarkError:
+    mark = node.start_mark
+    return BenchmarkError(f"{mark.name}: line {mark.line + 1}: {problem}")
 
 
 for _kind in ("bool", "int", "float"):

@@ -143,11 +143,6 @@ def one_of(names: Iterable[str]) -> str:
     return "|".join(map(re.escape, names)) or "(?!)"
 
 
-def models_of(config: Config, kind: str) -> str:
-    """Return the constraint of a wildcard that is a model with a source of this kind."""
-    return one_of(name for name, entry in config.models.items() if entry.source.kind == kind)
-
-
 def part_constraint(config: Config) -> str:
     """Return the constraint of a job's part: its dataset, or a shard of it, `sst2/0-128`."""
     return "|".join(

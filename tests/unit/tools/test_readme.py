@@ -11,10 +11,18 @@ import pytest
 from comparable_runs import run_settings
 from documents import MARKERS, put_between_markers
 from helpers.result_rows import frame, statistics_row
-from keep_summary import BOARD, CATALOGUE, FIGURES, OPERATORS_RUN, PAGE_RUN, README_RUN, STOP_RUN
+from keep_summary import (
+    BOARD,
+    CATALOGUE,
+    FIGURES,
+    OPERATORS_RUN,
+    PAGE_RUN,
+    README_RUN,
+    STOP_RUN,
+    left_out,
+)
 from make_readme import PAGE, main, parser
 from paper_findings import NOT_RUN, paper_findings
-from pisoft.config.captions import left_out
 from pisoft.config.jobs.displays import LabelSettings
 from pisoft.config.loading import load_run
 from pisoft.config.validation import read_yaml

@@ -21,7 +21,7 @@ from pisoft.store.shards import expanded, shards_of
 from pisoft.workflow.checks import check_unchanged
 from pisoft.workflow.displays import Displays
 from pisoft.workflow.inputs import Inputs
-from pisoft.workflow.jobs import Jobs, models_of, one_of, part_constraint, stated_throughput
+from pisoft.workflow.jobs import Jobs, one_of, part_constraint, stated_throughput
 
 ROOT = Path(__file__).parents[3]
 DATA = Path("results/r/data")
@@ -52,8 +52,6 @@ def test_wildcards_have_the_names_of_the_run_and_no_others(demo, paper):
     assert re.fullmatch(one_of(["a.b", "c"]), "a.b")
     assert not re.fullmatch(one_of(["a.b", "c"]), "axb")
     assert not re.fullmatch(one_of([]), "")
-    assert models_of(demo, "trained") == one_of(demo.models)
-    assert models_of(demo, "gguf") == one_of([])
     assert re.fullmatch(part_constraint(demo), "demo-why")
     assert not re.fullmatch(part_constraint(demo), "demo-why/0-8"), "it is not cut"
     assert re.fullmatch(part_constraint(paper), "sst2/0-2000")

@@ -53,13 +53,14 @@ def _controls(config: Config) -> dict[str, str]:
     return {name: method.label for name, method in study.added.items()} if study else {}
 
 
-def _by_cell(
-    config: Config, cut: Callable[[Config, str, str], Shards | None]
-) -> dict[str, dict[str, Shards | None]]:
-    return {
-        model: {dataset: cut(config, model, dataset) for dataset in config.datasets_of(model)}
-        for model in config.models
-    }
+Cuts = dict[str, dict[str, Shards | None]]  # by model and dataset; None: it is not cut
+
+
+def _cut_by(cut: Callable[[Config, str, str], Shards | None]) -> At:
+    def cuts(config: Config) -> Cuts:
+        return {m: {n: cut(config, m, n) for n in config.datasets_of(m)} for m in config.models}
+
+    return At(cuts)
 
 
 def _targets(config: Config) -> dict[str, tuple[TargetToken, ...]]:
@@ -98,22 +99,14 @@ class DisplayJob(ScoreSettings, LabelSettings, of="run_file.evaluation"):
     # Of the tokens that have scores; None: no figures of single texts.
     top_share: Annotated[float | None, At("run_file.qualitative.top_share")]
     targets: Targets
-    # By model, how each of its datasets is cut into shards; None: it is not.
-    shards: Annotated[
-        dict[str, dict[str, Shards | None]], At(lambda config: _by_cell(config, shards))
-    ]
-    half_shards: Annotated[
-        dict[str, dict[str, Shards | None]],
-        At(lambda config: _by_cell(config, partial(shards, halves=True))),
-    ]
+    shards: Annotated[Cuts, _cut_by(shards)]
+    half_shards: Annotated[Cuts, _cut_by(partial(shards, halves=True))]
     # Methods whose scores are in half shards.
     in_half_shards: Annotated[
         tuple[str, ...],
         At(lambda config: [n for n, m in config.evaluated_methods.items() if m.half_shards]),
     ]
-    evaluation_shards: Annotated[
-        dict[str, dict[str, Shards | None]], At(lambda config: _by_cell(config, evaluation_shards))
-    ]
+    evaluation_shards: Annotated[Cuts, _cut_by(evaluation_shards)]
 
     def methods_on(self, model: str) -> dict[str, str]:
         """Return the labels of a model's methods."""

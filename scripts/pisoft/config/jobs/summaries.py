@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 from pisoft.config.base import Clamp
 from pisoft.config.cells import StudyDepth
-from pisoft.config.evaluation import DrawSettings, ScoreSettings
+from pisoft.config.evaluation import DrawSettings, ScoreSettings, StopSettings
 from pisoft.config.jobs.fields import EquivalenceMargin, Seed
 from pisoft.config.resolved import Config
 from pisoft.config.settings import At, JobSettings
@@ -130,14 +130,10 @@ def _margin(config: Config) -> float | None:
     return None if stop is None else stop.margin or statistics.equivalence_margin
 
 
-class DecisionsJob(JobSettings, of="run_file.stop"):
+class DecisionsJob(StopSettings, JobSettings, of="run_file.stop"):
     """Settings of `decide`; the run must say which are to be decided."""
 
-    against: Literal["control", "leader", "all_pairs"]
     margin: Annotated[float | None, At(_margin)]
-    clip_ns: float
-    clip_nc: float
-    pool: dict[str, int]
     # Datasets whose records are not independent.
     clustered: Annotated[
         tuple[str, ...],

@@ -9,10 +9,10 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from configuration_schemas import ENTRIES, catalogue_schema
 from pisoft.config.base import NAME_PATTERN
 from pisoft.config.methods import MethodClass
 from pisoft.config.run_file import RunFile
-from pisoft.config.schema import ENTRIES, catalogue_schema
 from pisoft.errors import BenchmarkError
 
 PAGE = "docs/reference/configuration.md"

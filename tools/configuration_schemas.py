@@ -1,4 +1,4 @@
-"""The configuration's editor schemas (JSON Schema), generated from the models of this package."""
+"""Editor schemas of the configuration (JSON Schema), generated from its pydantic models."""
 
 from __future__ import annotations
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import jsonschema
 import pytest
 
+from configuration_schemas import catalogue_schema, run_schema
 from make_schema import generated
 from pisoft.config.loading import ENTRIES
-from pisoft.config.schema import catalogue_schema, run_schema
 from pisoft.config.validation import read_yaml
 
 FIX = "run `make schema` and commit config/schema/ and docs/reference/"
