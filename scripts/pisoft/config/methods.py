@@ -134,8 +134,7 @@ def resolve_method(
             f"{where}: target: 'span' is not allowed: '{file}' explains single tokens; set "
             "`target` of its entry to label, generated or contrastive"
         )
-    resolved = options.model_dump(mode="json")
-    differing = {key: resolved[key] for key, value in options if value != _default(options, key)}
+    differing = options.model_dump(mode="json", exclude_defaults=True)
     if entry.target not in (None, target):
         differing["target"] = entry.target
     return Method(
@@ -149,12 +148,8 @@ def resolve_method(
         modifies_backward=method_class.modifies_backward,
         target=entry.target,
         options=entry.options,
-        resolved=resolved,
+        resolved=options.model_dump(mode="json"),
     )
-
-
-def _default(options: Any, key: str) -> Any:
-    return type(options).model_fields[key].get_default(call_default_factory=True)
 
 
 def _with_options(label: str, options: Mapping[str, Any]) -> str:
