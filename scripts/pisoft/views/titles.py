@@ -73,7 +73,9 @@ def controls_in_order(rows: pd.DataFrame, pairs: Iterable[str]) -> str:
         if len(lows):
             in_order = (lows > CHANCE).all(axis="columns").sum()
             findings[f"auc_{metric}"] = f"at {share_text(in_order, len(lows), 'value')} of π"
-    return f"Every pair of controls in order above chance {by_metric(findings)}" if findings else ""
+    if not findings:
+        return ""
+    return f"All pairs of controls are ordered better than by chance {by_metric(findings)}"
 
 
 def entropy_differences(rows: pd.DataFrame, operators: Mapping[str, str]) -> str:
