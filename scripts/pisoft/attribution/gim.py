@@ -46,6 +46,8 @@ class Gim(ModifiedBackwardMethod):
         Raises:
             BenchmarkError: the tokenizer has none of the tokens that may stand for it.
         """
+        import torch
+
         from pisoft.models.ablation import reference_token
 
         tokens = model.tokenizer.encode(" ", add_special_tokens=False)
@@ -55,4 +57,5 @@ class Gim(ModifiedBackwardMethod):
                 f"method '{self.name}': model '{model.name}': its tokenizer has no token of a "
                 "space, nor an unknown, padding or end token that could stand for it"
             )
-        return super().difference(model, input_ids) - model.embed(input_ids.new_tensor([[space]]))
+        baseline = model.embed(torch.full_like(input_ids, space))
+        return super().difference(model, input_ids) - baseline

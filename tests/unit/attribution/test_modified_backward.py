@@ -85,14 +85,15 @@ def test_the_softmax_of_gim_is_differentiated_at_its_temperature_without_a_facto
 def test_gim_compares_with_a_space_where_there_is_one_and_else_with_the_reference_token():
     model, eager = model_of("Llama 2, 3"), network("Llama 2, 3", NAME)
     close(attribute("gim", model, [SAMPLE])[0][0], MODIFIED["gim"](eager, IDS, TARGET))
-    model.tokenizer.eos_token_id = IDS[1]  # which is compared as any other token
+    bare = {"encode": lambda text, add_special_tokens: [], "pad_token_id": None}
+    ids = {"unk_token_id": model.tokenizer.unk_token_id, "eos_token_id": IDS[1]}
+    model.tokenizer = SimpleNamespace(**bare, **ids)  # the end is compared as any other token
     close(attribute("gim", model, [SAMPLE])[0][0], MODIFIED["gim"](eager, IDS, TARGET))
     of_space = {" ": [9, 3]}
     model.tokenizer = SimpleNamespace(encode=lambda text, add_special_tokens: of_space[text])
     expected = MODIFIED["gim"](eager, IDS, TARGET, baseline=9)
     close(attribute("gim", model, [SAMPLE])[0][0], expected)
-    bare = {"unk_token_id": None, "pad_token_id": None, "eos_token_id": None}
-    model.tokenizer = SimpleNamespace(encode=lambda text, add_special_tokens: [], **bare)
+    model.tokenizer = SimpleNamespace(**bare, unk_token_id=None, eos_token_id=None)
     with pytest.raises(BenchmarkError, match="has no token of a space, nor an unknown, padding"):
         attribute("gim", model, [SAMPLE])
 
