@@ -28,8 +28,10 @@ def main(arguments: argparse.Namespace) -> None:
     files = arguments.prompts, arguments.generations
     pairs = read_pairs(*files, settings.target, settings.rows)
     method_class = load_method(settings.method)
-    place = located(settings.model, arguments.model)
-    model = load_model(*place, arguments.gpus) if method_class.needs_model else load_outline(*place)
+    source = located(settings.model, arguments.model)
+    model = (
+        load_model(*source, arguments.gpus) if method_class.needs_model else load_outline(*source)
+    )
     if settings.reinitialised_layers is not None and method_class.needs_model:
         randomise_last_layers(model, settings.reinitialised_layers, settings.seed)
     masked, facts = None, model_facts(model)
@@ -55,7 +57,7 @@ def main(arguments: argparse.Namespace) -> None:
     for block in progress(chosen, sum(map(len, chosen)), "attributing"):
         rows += attribute_block(method, model, block)
     needed = peak_memory(model.device)
-    first_block = settings.first_place // settings.block_size
+    first_block = settings.first_sample // settings.block_size
     compare_with_float32(method, model, chosen, rows, first_block)
     facts["token_budget_used"] = method.context.token_budget
     origin = provenance(settings.model_dump(mode="json"), **facts)

@@ -16,8 +16,8 @@ def main(arguments: argparse.Namespace) -> None:
     """Read samples and write their prompts in the same order."""
     settings = PromptJob.model_validate_json(arguments.settings)
     samples = read_rows(arguments.samples, "samples")
-    named = located(settings.model, arguments.model)
-    rows = build_prompts(samples, settings, load_tokenizer(*named), model_context(*named))
+    source = located(settings.model, arguments.model)
+    rows = build_prompts(samples, settings, load_tokenizer(*source), model_context(*source))
     origin = provenance(settings.model_dump(mode="json"))
     write_rows(arguments.output, "prompts", rows, origin)
 

@@ -28,13 +28,13 @@ def main(arguments: argparse.Namespace) -> None:
     if settings.compile:
         compile_layers(model)
     in_blocks = blocks(samples, settings.block_size)
-    steps = evaluations_of_cell(model, in_blocks, evaluation, settings.seed, settings.first_place)
+    steps = evaluations_of_cell(model, in_blocks, evaluation, settings.seed, settings.first_sample)
     budget = token_budget(settings.token_budget, model.device)
     perturber = Perturber(model, budget, settings.protocol, evaluation.operator)
     half = max(1, budget // 2)
     in_float32 = Perturber(model, half, settings.protocol, evaluation.operator)
     reset_peak_memory(model.device)
-    first_block = settings.first_place // settings.block_size
+    first_block = settings.first_sample // settings.block_size
     measure_cell(perturber, in_float32, steps, evaluation.draws, first_block)
     facts = evaluation_facts(model, perturber, in_float32)
     rows = [row for block in steps for step in block for row in step.rows()]

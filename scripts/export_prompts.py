@@ -16,10 +16,10 @@ def main(arguments: argparse.Namespace) -> None:
     settings = ExportJob.model_validate_json(arguments.settings)
     rows = []
     files = (arguments.files["prompts"], arguments.files["generations"])
-    for asked, answered in zip(*files, strict=True):
-        prompts = read_prompts(asked)
-        generations = read_generations(answered, asked, prompts, settings.target)
-        model, dataset = asked.with_suffix("").parts[-2:]
+    for prompts_file, answers_file in zip(*files, strict=True):
+        prompts = read_prompts(prompts_file)
+        generations = read_generations(answers_file, prompts_file, prompts, settings.target)
+        model, dataset = prompts_file.with_suffix("").parts[-2:]
         rows += rows_to_score(model, dataset, prompts, generations, settings.target)
     origin = provenance(settings.model_dump(mode="json"))
     (output,) = arguments.outputs["to_score"]

@@ -28,9 +28,9 @@ def main(arguments: argparse.Namespace) -> None:
     """Read prompts, generate block by block, write generations in the order of the prompts."""
     settings = GenerateJob.model_validate_json(arguments.settings)
     prompts = read_prompts(arguments.prompts)
-    named, folder = located(settings.model, arguments.model)
-    model = load_model(named, folder, arguments.gpus)
-    tokenizer = load_tokenizer(named, folder)
+    source, folder = located(settings.model, arguments.model)
+    model = load_model(source, folder, arguments.gpus)
+    tokenizer = load_tokenizer(source, folder)
     chosen = blocks(prompts, settings.block_size)
     budgets = [token_budget(settings.token_budget, model.device)]  # the last is in force
     answer = partial(classify, model, note_budget=budgets.append)

@@ -36,20 +36,22 @@ def main(arguments: argparse.Namespace) -> None:
     cell = settings.model, settings.dataset
     rows = rows_to_score(*cell, prompts, generations, settings.target)
     (scores_file,) = files["scores"]
-    given = read_scores(scores_file, settings.model, settings.dataset)
+    imported = read_scores(scores_file, settings.model, settings.dataset)
     # Scores of other parts are for other jobs; those of no part are unknown to all of them.
     (whole_file,) = files["whole"]
     whole = read_table(whole_file, "prompts", ["sample_id"])["sample_id"]
     elsewhere = set(whole.to_pylist()) - {prompt["sample_id"] for prompt in prompts}
-    given = given.filter(pc.invert(pc.is_in(given["sample_id"], pa.array(elsewhere, pa.string()))))
-    if mistakes := problems(given, pa.Table.from_pylist(rows, SCHEMAS["to_score"])):
+    imported = imported.filter(
+        pc.invert(pc.is_in(imported["sample_id"], pa.array(elsewhere, pa.string())))
+    )
+    if mistakes := problems(imported, pa.Table.from_pylist(rows, SCHEMAS["to_score"])):
         count = len(mistakes) - 1
         more = f"; {count} more: `make check-scores CONFIG=…`" if count else ""
         where = f"{scores_file}: {settings.model} on {settings.dataset}"
         raise BenchmarkError(f"{where}: {mistakes[0]}{more}")
-    for line in warnings(given):
+    for line in warnings(imported):
         logger.warning("%s: %s", scores_file, line)
-    scores = attribution_rows(given, generations)
+    scores = attribution_rows(imported, generations)
     origin = provenance(settings.model_dump(mode="json"), scores=scores_hash(scores))
     (output,) = arguments.outputs["attributions"]
     write_rows(output, "attributions", scores, origin)

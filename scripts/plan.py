@@ -19,8 +19,8 @@ CONFIG_FOLDER = Path(__file__).parents[1] / "config"
 
 def main(arguments: argparse.Namespace) -> None:
     """Validate the run file, plan its jobs and print them."""
-    given = arguments.throughput
-    rate = None if given is None else flops_per_second(given)
+    throughput = arguments.throughput
+    rate = None if throughput is None else flops_per_second(throughput)
     raw, files = run_file(arguments)
     config = load_run(raw, files, CONFIG_FOLDER, load_method)
     results = Path("results", config.run_file.run)

@@ -182,13 +182,13 @@ SCRIPTS = {
         attribute,
         AttributeJob(
             **SHARED, reinitialised_layers=None, masked_model=None, target="label",
-            step_scores=None, scope=None, method="saliency", options={}, first_place=0,
+            step_scores=None, scope=None, method="saliency", options={}, first_sample=0,
         ),
     ),
     "soft": (
         evaluate_soft,
         EvaluateJob(
-            **SHARED, first_place=0, compile=False, protocol="fixed", target="label",
+            **SHARED, first_sample=0, compile=False, protocol="fixed", target="label",
             evaluation=DrawSettings(pi_grid=(0.3, 0.7), draws=1),
         ),
     ),

@@ -49,10 +49,10 @@ def load(
         BenchmarkError: the model cannot be found, read, or followed, or lacks its tokenizer, or an
             argument is not for such a model.
     """
-    given = {"revision": revision, "dtype": dtype, "quantization": quantization, "device": device}
+    choices = {"revision": revision, "dtype": dtype, "quantization": quantization, "device": device}
     options = {
         name: str(value).removeprefix("torch.")
-        for name, value in given.items()
+        for name, value in choices.items()
         if value is not None
     }
     if options and isinstance(source, LanguageModel | PreTrainedModel):
@@ -104,10 +104,10 @@ def _located(source: Any, **options: Any) -> tuple[LoadedModel, Path | None]:
         raise BenchmarkError(
             f"model '{source}': no such folder, and no name on the hub, which is `owner/name`"
         )
-    place = {"kind": "hub", "repository": str(source)}
+    location = {"kind": "hub", "repository": str(source)}
     if folder is not None:
-        place = {"kind": "local", "path": str(source)}
+        location = {"kind": "local", "path": str(source)}
     if "revision" in options:
-        place["revision"] = options.pop("revision")
-    entry = {"label": str(source), "source": place, **options}
+        location["revision"] = options.pop("revision")
+    entry = {"label": str(source), "source": location, **options}
     return loaded_model(str(source), validate(ModelEntry, entry, f"model '{source}'")), folder

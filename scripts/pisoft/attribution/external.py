@@ -110,7 +110,7 @@ def read_scores(path: Path, model: str, dataset: str) -> pa.Table:
     return rows
 
 
-def problems(given: pa.Table, explained: pa.Table) -> list[str]:
+def problems(imported: pa.Table, explained: pa.Table) -> list[str]:
     """Return the problems of scores of one model and dataset, one line for each kind.
 
     A line has the count and the first occurrence. There is none if every row of `explained`, of
@@ -121,7 +121,7 @@ def problems(given: pa.Table, explained: pa.Table) -> list[str]:
     samples = dict.fromkeys(sample for sample, _ in explained_rows)
     where_by_kind: dict[str, list[str]] = defaultdict(list)
     seen = set()
-    for row, key in enumerate(_keys(given)):
+    for row, key in enumerate(_keys(imported)):
         where = f"sample '{key[0]}', step {key[1]}"
         if key[0] not in samples:
             where_by_kind["unknown samples"].append(where)
@@ -131,9 +131,9 @@ def problems(given: pa.Table, explained: pa.Table) -> list[str]:
             where_by_kind["duplicate rows"].append(where)
         else:
             seen.add(key)
-            for kind, detail in _of_row(given, row, explained, explained_rows[key]):
+            for kind, detail in _of_row(imported, row, explained, explained_rows[key]):
                 where_by_kind[kind].append(f"{where}: {detail}")
-    lines = _lines(where_by_kind, "rows", given.num_rows)
+    lines = _lines(where_by_kind, "rows", imported.num_rows)
     scored = {sample for sample, _ in seen}
     absent = [f"sample '{sample}'" for sample in samples if sample not in scored]
     lines += _lines({"missing samples": absent}, "samples", len(samples))
@@ -145,27 +145,27 @@ def problems(given: pa.Table, explained: pa.Table) -> list[str]:
     return lines + _lines({"missing steps": unseen}, "steps", len(explained_rows))
 
 
-def warnings(given: pa.Table) -> list[str]:
+def warnings(imported: pa.Table) -> list[str]:
     """Return what is strange about scores without :func:`problems`, one line for each kind."""
-    rows = zip(_keys(given), given["scores"].to_pylist(), strict=True)
+    rows = zip(_keys(imported), imported["scores"].to_pylist(), strict=True)
     equal = [
         f"sample '{sample}', step {step}"
         for (sample, step), scores in rows
         if len(scores) > 1 and len(set(scores)) == 1
     ]
     kind = "scores that are all equal, which order no tokens"
-    return _lines({kind: equal}, "rows", given.num_rows)
+    return _lines({kind: equal}, "rows", imported.num_rows)
 
 
-def attribution_rows(given: pa.Table, generations: Sequence[Row]) -> list[Row]:
+def attribution_rows(imported: pa.Table, generations: Sequence[Row]) -> list[Row]:
     """Return scores as rows of contract `attributions`, in the order of samples and steps.
 
     Args:
         given: scores without :func:`problems`.
         generations: rows of that contract; a sample that failed has a row with its status.
     """
-    in_float32 = given["scores"].cast(SCHEMAS["attributions"].field("raw_scores").type)
-    scores = dict(zip(_keys(given), in_float32.to_pylist(), strict=True))
+    in_float32 = imported["scores"].cast(SCHEMAS["attributions"].field("raw_scores").type)
+    scores = dict(zip(_keys(imported), in_float32.to_pylist(), strict=True))
     return [
         {
             "sample_id": row["sample_id"],
@@ -189,16 +189,16 @@ def _keys(table: pa.Table) -> list[tuple[str, int]]:
 
 
 def _of_row(
-    given: pa.Table, row: int, explained: pa.Table, explained_row: int
+    imported: pa.Table, row: int, explained: pa.Table, explained_row: int
 ) -> list[tuple[str, str]]:
     """Return the kind and the detail of each problem of one row."""
     mistakes = []
     for name in EXPLAINED:
-        value, expected = given[name][row], explained[name][explained_row]
+        value, expected = imported[name][row], explained[name][explained_row]
         if value != expected:
             texts = explained["token_texts"][explained_row].as_py() if name == "input_ids" else []
             mistakes.append((f"wrong {name}", _difference(value.as_py(), expected.as_py(), texts)))
-    scores, tokens = given["scores"][row].values, len(explained["input_ids"][explained_row])
+    scores, tokens = imported["scores"][row].values, len(explained["input_ids"][explained_row])
     if scores is None:
         mistakes.append(("no scores", "the column 'scores' is null"))
     elif len(scores) != tokens:
@@ -206,7 +206,7 @@ def _of_row(
     else:
         values = scores.to_numpy(zero_copy_only=False)  # a null is NaN
         for index in np.flatnonzero(~np.isfinite(values))[:1]:
-            where = f"{values[index]} at place {index}, counted from 0"
+            where = f"{values[index]} at position {index}, counted from 0"
             mistakes.append(("scores that are not finite", where))
             return mistakes
         with np.errstate(over="ignore"):
@@ -215,8 +215,8 @@ def _of_row(
         if np.isinf(losses).any() or 0 < noticeable < losses.max():
             index = losses.argmax()
             detail = (
-                f"{values[index]} at place {index}, counted from 0, of scores from {values.min()} "
-                f"to {values.max()}; shift or scale them"
+                f"{values[index]} at position {index}, counted from 0, of scores from "
+                f"{values.min()} to {values.max()}; shift or scale them"
             )
             mistakes.append(("scores that float32 does not hold", detail))
     return mistakes
@@ -229,12 +229,12 @@ def _difference(value: Any, expected: Any, texts: Sequence[str]) -> str:
     pairs = enumerate(itertools.zip_longest(value, expected, fillvalue="nothing"))
     index, (element, required) = next((index, pair) for index, pair in pairs if pair[0] != pair[1])
     text = f" ({texts[index]!r})" if index < len(texts) else ""
-    return f"place {index}, counted from 0, is {element}, expected {required}{text}"
+    return f"position {index}, counted from 0, is {element}, expected {required}{text}"
 
 
 def _lines(where_by_kind: dict[str, list[str]], unit: str, count: int) -> list[str]:
     return [
-        f"{kind}: {len(places)} of {count} {unit}, the first: {places[0]}"
-        for kind, places in where_by_kind.items()
-        if places
+        f"{kind}: {len(locations)} of {count} {unit}, the first: {locations[0]}"
+        for kind, locations in where_by_kind.items()
+        if locations
     ]

@@ -148,15 +148,15 @@ class InseqMethod(AttributionMethod):
 
     def forwards(self, prompt_tokens: float, steps: float) -> float:
         """Inseq's own passes for one step, with the arguments' defaults there, for every step."""
-        given = self.options.arguments
-        points = given.get("n_steps", 50)
+        arguments = self.options.arguments
+        points = arguments.get("n_steps", 50)
         passes = {
             "attention": 1,
             "deeplift": 4,  # the baseline beside the input
-            DISCRETIZED: 2 * given.get("n_steps", 30),
-            "gradient_shap": 2 * given.get("n_samples", 5),
+            DISCRETIZED: 2 * arguments.get("n_steps", 30),
+            "gradient_shap": 2 * arguments.get("n_samples", 5),
             "integrated_gradients": 2 * points,
-            "lime": given.get("n_samples", 50),
+            "lime": arguments.get("n_samples", 50),
             "occlusion": 1 + prompt_tokens,
             "sequential_integrated_gradients": 2 * points * prompt_tokens,
         }

@@ -38,8 +38,8 @@ class KernelShap(SamplingMethod):
         chances = 1 / (inner * (units - inner))
         pairs = (forwards - 2 - 2 * units) // 2
         sizes = generator.choice(inner, size=pairs, p=chances / chances.sum())
-        places = generator.permuted(np.tile(np.arange(units), (pairs, 1)), axis=1)
-        some = places < sizes[:, None]
+        ranks = generator.permuted(np.tile(np.arange(units), (pairs, 1)), axis=1)
+        some = ranks < sizes[:, None]
         return np.concatenate([ends, one, ~one, some, ~some])
 
     def forwards(self, prompt_tokens: float, steps: float, scope: range | None = None) -> float:

@@ -129,7 +129,7 @@ class MaskingMethod(ScopedMethod):
             return np.arange(len(positions))
         from pisoft.prompts.token_texts import token_texts
 
-        texts = token_texts(model.tokenizer, [sample.prompt_ids[place] for place in positions])
+        texts = token_texts(model.tokenizer, [sample.prompt_ids[i] for i in positions])
         parts = (words if self.options.unit == "word" else sentences)(texts, positions)
         return np.repeat(np.arange(len(parts)), [part.stop - part.start for part in parts])
 

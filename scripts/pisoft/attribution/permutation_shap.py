@@ -22,9 +22,9 @@ class PermutationShap(SamplingMethod):
     def sampled(self, generator: np.random.Generator, units: int, forwards: int) -> np.ndarray:
         """Return the coalitions of all permutations, from empty to whole, (P (m + 1), m)."""
         permutations = (forwards - 2) // (units - 1) if units > 1 else 1
-        places = np.stack([generator.permutation(units) for _ in range(-(-permutations // 2))])
-        places = np.stack([places, units - 1 - places], axis=1).reshape(-1, units)[:permutations]
-        return (places[:, None] < np.arange(units + 1)[:, None]).reshape(-1, units)
+        ranks = np.stack([generator.permutation(units) for _ in range(-(-permutations // 2))])
+        ranks = np.stack([ranks, units - 1 - ranks], axis=1).reshape(-1, units)[:permutations]
+        return (ranks[:, None] < np.arange(units + 1)[:, None]).reshape(-1, units)
 
     def unit_scores(self, masks: np.ndarray, values: np.ndarray) -> np.ndarray:
         """Return each unit's mean change over the permutations, (m, S)."""

@@ -31,11 +31,11 @@ def demonstration_warning(config: Config) -> str:
 
     It is a job's parameter, which `report.html` shows as markup: names are safe there, labels not.
     """
-    made = {
+    embedded = {
         "models": [n for n, entry in config.models.items() if entry.source.kind == "trained"],
         "records": [n for n, entry in config.datasets.items() if entry.source.kind == "embedded"],
     }
-    what = " and ".join(f"{kind} ({', '.join(names)})" for kind, names in made.items() if names)
+    what = " and ".join(f"{kind} ({', '.join(names)})" for kind, names in embedded.items() if names)
     return what and (
         f"A demonstration with {what} made by the workflow. The numbers show that the benchmark "
         "works, not how faithful the methods are on real models and texts."

@@ -135,9 +135,9 @@ class TextField(Strict):
     """Keep only the first N sentences of the column."""
 
 
-def _column(given: Any) -> Any:
+def _column(value: Any) -> Any:
     """`text: sentence` is short for `text: {column: sentence}`."""
-    return {"column": given} if isinstance(given, str) else given
+    return {"column": value} if isinstance(value, str) else value
 
 
 FieldEntry = Annotated[TextField, BeforeValidator(_column, json_schema_input_type=str | TextField)]

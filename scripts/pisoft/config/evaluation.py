@@ -56,7 +56,7 @@ class DrawBudget(Strict):
 Draws = Annotated[
     Annotated[int, Field(gt=0, le=MOST_DRAWS), Tag("[number]")]
     | Annotated[DrawBudget, Tag("[budget]")],
-    Discriminator(lambda given: "[budget]" if isinstance(given, dict | DrawBudget) else "[number]"),
+    Discriminator(lambda value: "[budget]" if isinstance(value, dict | DrawBudget) else "[number]"),
 ]
 
 
@@ -154,10 +154,10 @@ class EvaluationSettings(DrawSettings):
 
     @model_validator(mode="before")
     @classmethod
-    def _fill_from_preset(cls, given: Any) -> Any:
-        if isinstance(given, dict):
-            return {**PRESETS.get(str(given.get("preset", "paper")), {}), **given}
-        return given
+    def _fill_from_preset(cls, value: Any) -> Any:
+        if isinstance(value, dict):
+            return {**PRESETS.get(str(value.get("preset", "paper")), {}), **value}
+        return value
 
     @model_validator(mode="after")
     def _no_clamped_mean_with_a_budget(self) -> EvaluationSettings:

@@ -70,10 +70,10 @@ def load_config(
     for kind, schema in ENTRIES.items():
         catalogue = _Catalogue(catalogue_folder / f"{kind}.yaml", run_file, kind, origin)
         names[kind] = list(catalogue.entries)
-        key, asked = kind, getattr(run_file, kind, None)
+        key, requested = kind, getattr(run_file, kind, None)
         if kind == "masked_models":
-            key, asked = "masked_model", [run_file.masked_model]
-        selection = selected(asked, names[kind], f"{origin}: {key}")
+            key, requested = "masked_model", [run_file.masked_model]
+        selection = selected(requested, names[kind], f"{origin}: {key}")
         entries[kind] = {name: catalogue.entry(name, schema) for name in selection}
     pool = run_file.stop.pool if run_file.stop else {}
     for kind, key, by_name in (
@@ -119,8 +119,8 @@ class _Catalogue:
         where = f"{self._files.get(name, self._in_run_file)}: {name}"
         entry = self._extended(name, where)
         if name in self._resources:
-            asked = self._resources[name].model_dump(exclude_unset=True)
-            entry["resources"] = {**(entry.get("resources") or {}), **asked}
+            changes = self._resources[name].model_dump(exclude_unset=True)
+            entry["resources"] = {**(entry.get("resources") or {}), **changes}
         if isinstance(source := entry.get("source"), dict) and "path" in source:
             entry["source"] = {**source, "path": self._placed(source["path"])}
         return validate(schema, entry, where)

@@ -115,8 +115,8 @@ def resolve_method(
         method = Method(label=name, family="external", source=entry.source)
         if isinstance(entry.source, Control):
             method = Method.of_control(entry.source)
-        given = {"label": entry.label, "family": entry.family}
-        return method.model_copy(update={key: text for key, text in given.items() if text})
+        texts = {"label": entry.label, "family": entry.family}
+        return method.model_copy(update={key: text for key, text in texts.items() if text})
     file = entry.method or name
     try:
         method_class = load_method(file)

@@ -32,8 +32,10 @@ class Config(BaseModel):
     @property
     def evaluated_methods(self) -> dict[str, Method]:
         """The selected methods, and those that only a study evaluates."""
-        added = [study.added for study in self.studies.values()]
-        return {name: method for of in (*added, self.methods) for name, method in of.items()}
+        methods: dict[str, Method] = {}
+        for study in self.studies.values():
+            methods |= study.added
+        return methods | self.methods
 
     @property
     def counterfactuals(self) -> Replacements | None:
@@ -70,17 +72,17 @@ class Config(BaseModel):
         """Return the cells of a study, if the run has it; model variants have no protocol."""
         if study not in self.studies:
             return []
-        of = self.studies[study]
+        part = self.studies[study]
         return [
             Cell(protocol, operator, model, variant, method, dataset)
-            for protocol in (self.run_file.protocols if of.variants is None else ("",))
-            for model in of.methods
+            for protocol in (self.run_file.protocols if part.variants is None else ("",))
+            for model in part.methods
             if model in self.models
             if not protocol or protocol in self.allowed(model, "protocols")
-            for operator in (("",) if of.operators is None else allowed(protocol, of.operators))
-            for variant in (("",) if of.variants is None else of.variants[model])
-            for method in of.methods[model]
-            for dataset in of.datasets
+            for operator in (("",) if part.operators is None else allowed(protocol, part.operators))
+            for variant in (("",) if part.variants is None else part.variants[model])
+            for method in part.methods[model]
+            for dataset in part.datasets
             if dataset in self.datasets_of(model)
         ]
 

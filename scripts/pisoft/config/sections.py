@@ -103,7 +103,9 @@ def _metric_validation(
         for name, names in permuted.items()
         for number, new in enumerate(names, start=1)
     }
-    of_models = {m: tuple(chain(*(permuted[n] for n in of))) for m, of in part.methods.items()}
+    of_models = {
+        m: tuple(chain(*(permuted[n] for n in names))) for m, names in part.methods.items()
+    }
     # Controls are compared with random scores.
     with_random = {m: (*controls,) for m in part.methods if RANDOM in config.methods_of(m)}
     return {

@@ -25,22 +25,22 @@ class At:
     not None. A function takes the configuration, if it wants it, and wildcards, by their names.
     """
 
-    place: str | Callable[..., Any]
+    source: str | Callable[..., Any]
 
     @cached_property
     def wildcards(self) -> tuple[str, ...]:
         """The wildcards that the value depends on, and `config`."""
-        if callable(self.place):
-            return tuple(inspect.signature(self.place).parameters)
-        return tuple(re.findall(r"{(\w+)}", self.place))
+        if callable(self.source):
+            return tuple(inspect.signature(self.source).parameters)
+        return tuple(re.findall(r"{(\w+)}", self.source))
 
     def value(self, context: Mapping[str, Any]) -> Any:
         """Return the value; None of a section that is switched off."""
-        if callable(self.place):
-            return self.place(**{name: context[name] for name in self.wildcards})
-        if self.place.startswith("{"):
-            return self.place.format_map(context)
-        return _follow(context["config"], self.place.split("."), context)
+        if callable(self.source):
+            return self.source(**{name: context[name] for name in self.wildcards})
+        if self.source.startswith("{"):
+            return self.source.format_map(context)
+        return _follow(context["config"], self.source.split("."), context)
 
 
 def _follow(value: Any, path: list[str], context: Mapping[str, Any]) -> Any:
@@ -59,7 +59,7 @@ class JobSettings(Strict):
     model_config = ConfigDict(strict=False)  # its values are checked by now
 
     sorts_keys: ClassVar[bool] = True  # false: the order of keys is also a setting
-    below: ClassVar[str | None] = None  # where fields without a place stand
+    below: ClassVar[str | None] = None  # where fields without an `At` stand
 
     def __init_subclass__(cls, of: str | None = None, **keywords: Any) -> None:
         if of is not None:
@@ -70,13 +70,13 @@ class JobSettings(Strict):
     @cache
     def wildcards(cls) -> tuple[str, ...]:
         """Return the wildcards that the settings depend on."""
-        names = (name for place in cls.places().values() for name in place.wildcards)
+        names = (name for source in cls.sources().values() for name in source.wildcards)
         return tuple(dict.fromkeys(name for name in names if name != "config"))
 
     @classmethod
     @cache
-    def places(cls) -> dict[str, At]:
-        """Return where each field is taken from; those without a place have their default."""
+    def sources(cls) -> dict[str, At]:
+        """Return where each field is taken from; those without an `At` have their default."""
         fields = cls.model_fields
         below = {} if cls.below is None else {name: At(f"{cls.below}.{name}") for name in fields}
         marks = ((name, mark) for name, field in fields.items() for mark in field.metadata)
@@ -91,11 +91,11 @@ class JobSettings(Strict):
         """
         context = {"config": config, "operator": "", "variant": "", **wildcards}
         values = {}
-        for name, at in cls.places().items():
+        for name, at in cls.sources().items():
             value = values[name] = at.value(context)
             if value is None and type(None) not in get_args(cls.model_fields[name].annotation):
-                place = str(at.place).removeprefix("run_file.")
-                raise BenchmarkError(f"{place.partition('.')[0]}: is null, which switches it off")
+                source = str(at.source).removeprefix("run_file.")
+                raise BenchmarkError(f"{source.partition('.')[0]}: is null, which switches it off")
         return cls(**values)
 
     def to_json(self) -> str:

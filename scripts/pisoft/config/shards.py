@@ -1,6 +1,6 @@
 """The parts of a dataset that are jobs of their own: all of its samples, or shards of them.
 
-A part is named after its dataset, and a shard also after the places of its samples in the order of
+A part is named after its dataset, and a shard also after the range of its samples in the order of
 sampling, `sst2/128-256` (the last one excluded). More samples are further shards; those before
 stay what they are, but for the last one if it was not full.
 
@@ -37,7 +37,7 @@ class Shards(NamedTuple):
     size: int  # samples of each shard but the last, which has what is left
 
     def names(self) -> list[str]:
-        """Return what the shards are called, in their order: places of their samples."""
+        """Return what the shards are called, in their order: ranges of samples."""
         starts = range(0, self.samples, self.size)
         return [f"{first}-{min(first + self.size, self.samples)}" for first in starts]
 
@@ -115,16 +115,16 @@ def parts_of_files(config: Config, pattern: str, cell: Cell) -> list[str]:
 def enclosing_part(config: Config, model: str, part: str, method: str = "") -> str:
     """Return the part of :func:`parts` that a part lies in."""
     larger = parts(config, model, dataset_of(part), method)
-    return larger[bisect_right(larger, first_place(part), key=first_place) - 1]
+    return larger[bisect_right(larger, first_sample(part), key=first_sample) - 1]
 
 
 def _names(dataset: str, cut: Shards | None) -> list[str]:
     return [dataset] if cut is None else [f"{dataset}/{name}" for name in cut.names()]
 
 
-def first_place(part: str) -> int:
-    """Return the place of a part's first sample."""
-    return (places(part) or (0, 0))[0]
+def first_sample(part: str) -> int:
+    """Return the index of a part's first sample in its dataset."""
+    return (sample_range(part) or (0, 0))[0]
 
 
 def dataset_of(part: str) -> str:
@@ -132,7 +132,7 @@ def dataset_of(part: str) -> str:
     return part.partition("/")[0]
 
 
-def places(part: str) -> tuple[int, int] | None:
-    """Return the first place of a shard and the one behind its last; None: the part is no shard."""
+def sample_range(part: str) -> tuple[int, int] | None:
+    """Return the first sample of a shard and the one after its last; None: the part is no shard."""
     first, is_shard, last = part.partition("/")[2].partition("-")
     return (int(first), int(last)) if is_shard else None

@@ -122,14 +122,14 @@ def _sentence(problem: Mapping[str, Any], where: str) -> str:
         keys, value = [*keys, "kind"], context.get("tag")
     if "key" in context:
         keys.append(context["key"])
-    place = ": ".join(filter(None, (where, ".".join(keys))))
+    location = ": ".join(filter(None, (where, ".".join(keys))))
     if expected := context.get("expected") or context.get("expected_tags"):
         allowed = re.findall("'([^']+)'", expected)
-        return f"{place}: '{value}' is not allowed" + did_you_mean(str(value), allowed)
+        return f"{location}: '{value}' is not allowed" + did_you_mean(str(value), allowed)
     wording = (words for beginning, words in _WORDS.items() if kind.startswith(beginning))
     message = problem["msg"].removeprefix("Value error, ").replace(" after validation,", ",")
     message = re.sub(r"^\w+ should", "must", message)  # Input, Tuple, Dictionary, String
-    sentence = f"{place}: {next(wording, message[:1].lower() + message[1:])}"
+    sentence = f"{location}: {next(wording, message[:1].lower() + message[1:])}"
     quiet = isinstance(value, dict) or kind in ("missing", "union_tag_not_found")
     return sentence if quiet else f"{sentence} (got {_shown.repr(value)})"
 

@@ -60,8 +60,8 @@ class RunLimits:
                 and its entry does not say what its jobs ask for.
         """
         for name, entry in self._config.models.items():
-            asked = entry.resources
-            if self._rate is None or not asked.gpu or (asked.runtime and asked.mem_mb):
+            resources = entry.resources
+            if self._rate is None or not resources.gpu or (resources.runtime and resources.mem_mb):
                 continue
             _, error = self._of_model(name)
             if error is not None:
@@ -72,12 +72,12 @@ class RunLimits:
     def of(self, rule: str, cell: str) -> Limits:
         """Return the limits of a job that loads a model, by its wildcards as paths have them."""
         name = model_of(rule, cell)
-        asked = self._config.models[name].resources
-        if asked.runtime and asked.mem_mb:
-            return Limits(asked.runtime, asked.mem_mb)
+        resources = self._config.models[name].resources
+        if resources.runtime and resources.mem_mb:
+            return Limits(resources.runtime, resources.mem_mb)
         planned, _ = self._of_model(name)
         limits = planned.get((rule, cell), UNPLANNED)
-        return Limits(asked.runtime or limits.runtime, asked.mem_mb or limits.mem_mb)
+        return Limits(resources.runtime or limits.runtime, resources.mem_mb or limits.mem_mb)
 
     def seconds(self, rule: str, cell: str) -> float:
         """Return about how long a job takes, for comparison with other jobs of the run."""
@@ -97,12 +97,12 @@ class RunLimits:
         except BenchmarkError as error:
             return {}, error
         on_gpu = entry.resources.gpu and entry.device != "cpu"
-        held = memory_held(plan.parameters[name], entry, bool(on_gpu))
+        weights = memory_held(plan.parameters[name], entry, bool(on_gpu))
         rate, speed = (self._rate, self._rate or GPU_SPEED) if on_gpu else (None, CPU_SPEED)
         return {
             (job.rule, job.cell): Limits(
                 UNPLANNED.runtime if rate is None else runtime_limit(plan.seconds(job, rate)),
-                memory_limit(held.get(job.rule, held["generate"]) if job.model else 0),
+                memory_limit(weights.get(job.rule, weights["generate"]) if job.model else 0),
                 plan.seconds(job, speed),
             )
             for job in plan.jobs

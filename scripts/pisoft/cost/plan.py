@@ -24,7 +24,7 @@ from pisoft.config.cells import MARK, SHUFFLED_LABELS, Cell
 from pisoft.config.jobs.cells import ranked_datasets
 from pisoft.config.models import TOKEN_BUDGETS, Resources, TrainedModel
 from pisoft.config.resolved import Config
-from pisoft.config.shards import dataset_of, evaluation_parts, first_place, parts, places
+from pisoft.config.shards import dataset_of, evaluation_parts, first_sample, parts, sample_range
 from pisoft.cost.lengths import Lengths, sample_lengths
 from pisoft.cost.sizes import device_bytes, parameters_of, stored_bytes, token_bytes, weight_bytes
 from pisoft.cost.tokens import (
@@ -126,7 +126,9 @@ def plan_run(config: Config, results: Path | None) -> Plan:
         for cell in config.cells(study):
             jobs += models[cell.model].jobs_of(cell, ranked=study in ("main", "controls"))
     lengths = {
-        (name, one): of for name, model in models.items() for one, of in model.lengths.items()
+        (name, dataset): lengths
+        for name, model in models.items()
+        for dataset, lengths in model.lengths.items()
     }
     weights = {name: model.parameters for name, model in models.items()}
     memory = {
@@ -185,9 +187,9 @@ class _Model:
         return {part: self._lengths_of(part) for part in names}
 
     def _cut_lengths(self, part: str) -> Lengths:
-        """Return the lengths of a part, in whose places samples that failed are not counted."""
+        """Return the lengths of a part, whose range does not count samples that failed."""
         lengths = self.lengths[dataset_of(part)]
-        return replace(lengths, samples=lengths.samples[slice(*(places(part) or (None,)))])
+        return replace(lengths, samples=lengths.samples[slice(*(sample_range(part) or (None,)))])
 
     def job(
         self, rule: str, cell: str, low: float, high: float | None = None, *, float32: float = 0
@@ -218,7 +220,7 @@ class _Model:
             yield Job("convert_model", self.name, self.name, start_up=seconds)
         if not isinstance(source, TrainedModel):
             return
-        length = fmean(of.mean(lambda one: one.prompt + one.output) for of in self.lengths.values())
+        length = fmean(one.mean(lambda s: s.prompt + s.output) for one in self.lengths.values())
         tokens = length * source.steps * source.batch_size * TRAINING_FORWARDS
         cells = self._config.cells("sanity_checks")
         shuffled = any(cell[2:4] == (self.name, SHUFFLED_LABELS) for cell in cells)
@@ -311,7 +313,7 @@ class _Model:
     def _repeated_blocks(self, part: str, lengths: Lengths, is_one: Callable[[int], bool]) -> int:
         """Return how many blocks of a part have a step that is repeated in float32."""
         block = self._config.run_file.block_size
-        first, blocks = first_place(part) // block, math.ceil(len(lengths.samples) / block)
+        first, blocks = first_sample(part) // block, math.ceil(len(lengths.samples) / block)
         return sum(map(is_one, range(first, first + blocks)))
 
     def _inspected(self, lengths: Lengths) -> float:

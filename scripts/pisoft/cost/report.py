@@ -83,11 +83,11 @@ def plan_text(plan: Plan, rate: float | None) -> str:
     lengths = [
         (
             f"{model} · {dataset}",
-            str(len(of.samples)),
-            *(f"{of.mean(one):.0f}" for one in means),
-            " of ".join(f"{of.mean(count):.3g}" for count in _STEPS),
+            str(len(lengths.samples)),
+            *(f"{lengths.mean(one):.0f}" for one in means),
+            " of ".join(f"{lengths.mean(count):.3g}" for count in _STEPS),
         )
-        for (model, dataset), of in plan.lengths.items()
+        for (model, dataset), lengths in plan.lengths.items()
     ]
     header = ("tokens, means", "samples", "prompt", "before", "content", "steps")
     lines = [*_table([_COLUMNS, *rows], rules_below={0, len(rows) - 1}), ""]
@@ -115,8 +115,8 @@ def plan_text(plan: Plan, rate: float | None) -> str:
 def _origins(plan: Plan) -> str:
     """Return whether lengths are measured, and of which models and datasets, if they differ."""
     origins: dict[str, list[str]] = {}
-    for cell, of in plan.lengths.items():
-        origins.setdefault(of.origin, []).append(" · ".join(cell))
+    for cell, lengths in plan.lengths.items():
+        origins.setdefault(lengths.origin, []).append(" · ".join(cell))
     if len(origins) == 1:
         return next(iter(origins))
     return "; ".join(f"{origin}: {', '.join(cells)}" for origin, cells in origins.items())
@@ -125,14 +125,16 @@ def _origins(plan: Plan) -> str:
 def _over_runtime(plan: Plan, rate: float) -> list[str]:
     """Return a line for each model with jobs that are planned to exceed its `resources.runtime`."""
     lines = []
-    for name, asked in plan.resources.items():
+    for name, resources in plan.resources.items():
         jobs = [job for job in plan.jobs if job.model == name and job.rule in LOADING_RULES]
-        over = [job for job in jobs if plan.seconds(job, rate) > 60 * (asked.runtime or math.inf)]
+        over = [
+            job for job in jobs if plan.seconds(job, rate) > 60 * (resources.runtime or math.inf)
+        ]
         if over:
             worst = max(over, key=lambda job: plan.seconds(job, rate))
             lines += [
-                f"Over resources.runtime of {name}, {asked.runtime} min: {len(over)} jobs, up to "
-                f"{duration(plan.seconds(worst, rate))}",
+                f"Over resources.runtime of {name}, {resources.runtime} min: {len(over)} jobs, "
+                f"up to {duration(plan.seconds(worst, rate))}",
                 f"  ({worst.rule} {worst.cell})",
             ]
     return lines
@@ -147,10 +149,10 @@ def _method_rows(plan: Plan, rate: float) -> Iterator[tuple[str, ...]]:
             stage = job.rule.partition("_")[0]
             jobs.setdefault(method, {"attribute": [], "evaluate": []})[stage].append(job)
     for method, stages in jobs.items():
-        times = (sum(plan.seconds(job, rate) for job in of) for of in stages.values())
-        held = [job for of in stages.values() for job in of if plan.holds_gpu(job)]
-        hours = sum(plan.seconds(job, rate) for job in held) / 3600
-        yield method, *map(duration, times), _hours(hours) if held else NOTHING
+        times = (sum(plan.seconds(job, rate) for job in of_stage) for of_stage in stages.values())
+        on_gpu = [job for of_stage in stages.values() for job in of_stage if plan.holds_gpu(job)]
+        hours = sum(plan.seconds(job, rate) for job in on_gpu) / 3600
+        yield method, *map(duration, times), _hours(hours) if on_gpu else NOTHING
 
 
 def _fit_rows(plan: Plan) -> Iterator[tuple[str, ...]]:
@@ -170,14 +172,14 @@ def _row(rule: str, jobs: Sequence[Job], plan: Plan, rate: float | None) -> tupl
         [plan.seconds(job, rate, read) for job, read in zip(jobs, bound, strict=True)]
         for bound in tokens
     ]
-    held = [plan.holds_gpu(job) for job in jobs]
-    hours = [sum(compress(bound, held)) / 3600 for bound in seconds]
+    on_gpu = [plan.holds_gpu(job) for job in jobs]
+    hours = [sum(compress(bound, on_gpu)) / 3600 for bound in seconds]
     return (
         *row,
         _range(map(sum, seconds), duration),
         f"{100 * sum(job.start_up for job in jobs) / sum(seconds[1]):.0f} %",
         duration(max(seconds[1], default=0)),
-        _range(hours, _hours) if any(held) else NOTHING,
+        _range(hours, _hours) if any(on_gpu) else NOTHING,
     )
 
 

@@ -199,8 +199,8 @@ def _why_record(index: int, generator: Random) -> dict[str, Any]:
     sentences = [aside.format(name=name) for aside, name in zip(asides, names[1:], strict=True)]
     parts = (DEEDS, OWNERS, QUALITIES, BUILDINGS, MOMENTS)
     reason = " ".join(generator.choice(words.split(", ")) for words in parts)
-    place = generator.randrange(PERSONS_PER_NARRATIVE)
-    sentences.insert(place, f"{names[0]} {action} because {reason}.")
+    position = generator.randrange(PERSONS_PER_NARRATIVE)
+    sentences.insert(position, f"{names[0]} {action} because {reason}.")
     narrative = " ".join(sentences)
     start = narrative.index(reason)
     return {

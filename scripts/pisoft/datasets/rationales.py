@@ -40,5 +40,5 @@ def _marked(words: list[str], marks: list[int]) -> Iterator[tuple[int, int]]:
     starts = list(accumulate((len(word) + 1 for word in words), initial=0))
     for marked, run in groupby(range(len(words)), key=marks.__getitem__):
         if marked:
-            places = list(run)
-            yield starts[places[0]], starts[places[-1]] + len(words[places[-1]])
+            indices = list(run)
+            yield starts[indices[0]], starts[indices[-1]] + len(words[indices[-1]])

@@ -49,13 +49,13 @@ def fetch(settings: FetchJob) -> list[Row]:
         BenchmarkError: a file or split cannot be read, has no records, lacks a column or has other
             columns than the first, an id is repeated, or no record's label has a label word.
     """
-    given = settings.source
-    if isinstance(given, HubDataset):
-        sources = _from_hub(given)
-    elif isinstance(given, FileDataset):
-        sources = [_from_file(path, given) for path in given.paths]
+    configured = settings.source
+    if isinstance(configured, HubDataset):
+        sources = _from_hub(configured)
+    elif isinstance(configured, FileDataset):
+        sources = [_from_file(path, configured) for path in configured.paths]
     else:
-        sources = [_made(given, given.records)]
+        sources = [_generated(configured, configured.records)]
     _check_columns(settings, {source.origin: source.columns for source in sources})
     for source in sources:
         if not source.records:
@@ -64,8 +64,8 @@ def fetch(settings: FetchJob) -> list[Row]:
         _row(settings, source, index) for source in sources for index in range(len(source.records))
     ]
     origin = " and ".join(source.origin for source in sources)
-    if isinstance(given, HubDataset):
-        origin = _hub_origin(given, given.splits)
+    if isinstance(configured, HubDataset):
+        origin = _hub_origin(configured, configured.splits)
     labels, records = settings.labels, [record for source in sources for record in source.records]
     if labels is not None and all(row["label"] is None for row in rows):
         values = Counter(label_key(record.get(labels.column)) for record in records)
@@ -74,7 +74,9 @@ def fetch(settings: FetchJob) -> list[Row]:
             f"{origin}: no value of column '{labels.column}' has a label word: found {frequent}; "
             f"`labels.words` allows {', '.join(labels.words)}"
         )
-    column = settings.id_column or ("record_id" if isinstance(given, EmbeddedDataset) else None)
+    column = settings.id_column or (
+        "record_id" if isinstance(configured, EmbeddedDataset) else None
+    )
     identifiers = _text_hashes(rows) if column is None else _identifiers(sources, column, origin)
     for row, identifier in zip(rows, identifiers, strict=True):
         row["sample_id"] = f"{settings.dataset}/{identifier}"
@@ -113,8 +115,8 @@ def check_columns(settings: FetchJob) -> None:
                     )
         _check_columns(settings, columns)
     elif isinstance(source, EmbeddedDataset):
-        made = _made(source, 1)
-        _check_columns(settings, {made.origin: made.columns})
+        example = _generated(source, 1)
+        _check_columns(settings, {example.origin: example.columns})
 
 
 # Reading --------------------------------------------------------------------------------------
@@ -125,17 +127,17 @@ def _from_hub(source: HubDataset) -> list[Source]:
 
     origin = _hub_origin(source, source.splits)
     try:
-        made = load_dataset_builder(
+        builder = load_dataset_builder(
             source.repository, source.configuration, revision=source.revision
         )
         # Whatever hinders it, the library takes what was cached last, of any commit.
-        if COMMIT.fullmatch(source.revision) and made.hash != source.revision:
+        if COMMIT.fullmatch(source.revision) and builder.hash != source.revision:
             raise BenchmarkError(
                 f"{origin}: commit {source.revision} cannot be fetched, and the local cache holds "
-                f"commit {made.hash}: run `make fetch` where there is a network"
+                f"commit {builder.hash}: run `make fetch` where there is a network"
             )
-        made.download_and_prepare()
-        tables = [made.as_dataset(split=split) for split in source.splits]
+        builder.download_and_prepare()
+        tables = [builder.as_dataset(split=split) for split in source.splits]
     except BenchmarkError:
         raise
     except Exception as error:  # the libraries below raise dozens of classes, some undocumented
@@ -160,7 +162,7 @@ def _from_file(path: str, source: FileDataset) -> Source:
     return Source(path, columns, records, evidence)
 
 
-def _made(source: EmbeddedDataset, count: int) -> Source:
+def _generated(source: EmbeddedDataset, count: int) -> Source:
     generated = make_records(source.task, count, source.seed, source.haystack)
     names = ("record_id", "label", "answer")  # besides the text fields
     records = [record["fields"] | {name: record[name] for name in names} for record in generated]
@@ -173,8 +175,8 @@ def _made(source: EmbeddedDataset, count: int) -> Source:
 
 
 def _hub_origin(source: HubDataset, splits: Sequence[str]) -> str:
-    named = "split" if len(splits) == 1 else "splits"
-    return f"hub dataset {source.repository}, {named} {' and '.join(splits)}"
+    noun = "split" if len(splits) == 1 else "splits"
+    return f"hub dataset {source.repository}, {noun} {' and '.join(splits)}"
 
 
 # Interpreting ---------------------------------------------------------------------------------
@@ -182,17 +184,17 @@ def _hub_origin(source: HubDataset, splits: Sequence[str]) -> str:
 
 def _check_columns(settings: FetchJob, columns: Mapping[str, Sequence[str]]) -> None:
     """Check that files or splits, by origin, have the columns that are named, and equal ones."""
-    named: dict[str, str | None]
-    named = {f"fields.{name}": field.column for name, field in settings.fields.items()}
-    named |= {name: getattr(settings, name) for name in ("answer_column", "id_column")}
-    named["cluster_column"] = settings.cluster_column
+    column_names: dict[str, str | None]
+    column_names = {f"fields.{name}": field.column for name, field in settings.fields.items()}
+    column_names |= {name: getattr(settings, name) for name in ("answer_column", "id_column")}
+    column_names["cluster_column"] = settings.cluster_column
     if settings.labels is not None:
-        named["labels.column"] = settings.labels.column
+        column_names["labels.column"] = settings.labels.column
     if isinstance(settings.source, FileDataset) and settings.source.rationale is not None:
-        named["source.rationale.words"] = settings.source.rationale.words
-        named["source.rationale.marks"] = settings.source.rationale.marks
+        column_names["source.rationale.words"] = settings.source.rationale.words
+        column_names["source.rationale.marks"] = settings.source.rationale.marks
     for origin, present in columns.items():
-        for key, column in named.items():
+        for key, column in column_names.items():
             where = f"dataset '{settings.dataset}': {key}: {origin}"
             if column is not None and column not in present:
                 hint = did_you_mean(column, present)
@@ -245,14 +247,15 @@ def _row(settings: FetchJob, source: Source, index: int) -> Row:
     }
 
 
-def _counterfactual(settings: FetchJob, given: Row, raw: Mapping[str, str]) -> Row:
+def _counterfactual(settings: FetchJob, counterfactual: Row, raw: Mapping[str, str]) -> Row:
     """Return a counterfactual of a record with the texts of its fields and its label word."""
     columns = {name: field.column for name, field in settings.fields.items()}
-    texts = {name: given["fields"].get(column, raw[name]) for name, column in columns.items()}
+    fields = counterfactual["fields"]
+    texts = {name: fields.get(column, raw[name]) for name, column in columns.items()}
     words = settings.labels.words if settings.labels else {}
     return {
-        "answer": words.get(given["answer"]),
-        "evidence": _evidence(settings, given["evidence"], raw, texts),
+        "answer": words.get(counterfactual["answer"]),
+        "evidence": _evidence(settings, counterfactual["evidence"], raw, texts),
         "fields": texts,
     }
 

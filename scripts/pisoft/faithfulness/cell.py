@@ -27,18 +27,18 @@ def evaluations_of_cell(
     blocks: Iterable[Iterable[Sample]],
     settings: DrawSettings,
     seed: int,
-    first_place: int = 0,
+    first_sample: int = 0,
 ) -> list[list[StepEvaluation]]:
     """Return the evaluations of every block of samples; see :func:`evaluations_of_sample`.
 
-    The first sample has the place `first_place` in its dataset.
+    `first_sample` is the index of the first sample in its dataset.
     """
-    places = count(first_place)
+    sample_indices = count(first_sample)
     return [
         [
             step
             for sample in block
-            for step in evaluations_of_sample(model, *sample, settings, seed, next(places))
+            for step in evaluations_of_sample(model, *sample, settings, seed, next(sample_indices))
         ]
         for block in blocks
     ]
@@ -51,7 +51,7 @@ def evaluations_of_sample(
     attributions: Sequence[Row],
     settings: DrawSettings,
     seed: int,
-    place: int = 0,
+    sample_index: int = 0,
 ) -> list[StepEvaluation]:
     """Return an evaluation for every evaluated step of a sample, nothing measured yet.
 
@@ -59,7 +59,7 @@ def evaluations_of_sample(
         prompt, generation: rows of contracts `prompts` and `generations`.
         attributions: the sample's rows of contract `attributions`.
         settings, seed: as for :class:`StepEvaluation`.
-        place: of the sample in its dataset.
+        sample_index: of the sample in its dataset.
 
     Raises:
         BenchmarkError: no attribution, or a token id outside the vocabulary.
@@ -74,7 +74,7 @@ def evaluations_of_sample(
         read = [*prompt["input_ids"], *generation["output_ids"][: row["step"]]]
         model.check_ids(read, name)
         target = PerturbationTarget(read, positions, target_ids.get(row["step"], 0), name)
-        step = StepEvaluation(row, target, settings, seed, model.width, (place, index))
+        step = StepEvaluation(row, target, settings, seed, model.width, (sample_index, index))
         evaluations.append(step)
     return evaluations
 

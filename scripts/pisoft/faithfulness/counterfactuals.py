@@ -72,8 +72,8 @@ def proposed(masked: MaskedLanguageModel, tokenizer: Any, seed: int, token_budge
     check_replacements(masked, tokenizer, PROPOSALS)
 
     def replace(prompt: Row, positions: np.ndarray) -> np.ndarray:
-        ids, places = prompt["input_ids"], positions.tolist()
-        every = replacements(masked, tokenizer, ids, PROPOSALS, token_budget, places)
+        ids, indices = prompt["input_ids"], positions.tolist()
+        every = replacements(masked, tokenizer, ids, PROPOSALS, token_budget, indices)
         candidates, probabilities = (tensor.numpy()[positions] for tensor in every)  # (m, C)
         cumulative = probabilities.astype(np.float64).cumsum(axis=1)
         draws = _uniforms(prompt, positions, seed)[:, None] * cumulative[:, -1:]
@@ -95,9 +95,9 @@ def drawn(prompts: Iterable[Row], scope: Scope, seed: int) -> Replace:
         ids = np.asarray(prompt["input_ids"])[positions]
         first, behind = (np.searchsorted(pool, ids, side) for side in ("left", "right"))
         candidates = len(pool) - (behind - first)
-        place = (_uniforms(prompt, positions, seed) * candidates).astype(int)
-        place += np.where(place < first, 0, behind - first)  # skips the token itself
-        return np.where(candidates > 0, pool[np.minimum(place, len(pool) - 1)], ids)
+        indices = (_uniforms(prompt, positions, seed) * candidates).astype(int)
+        indices += np.where(indices < first, 0, behind - first)  # skips the token itself
+        return np.where(candidates > 0, pool[np.minimum(indices, len(pool) - 1)], ids)
 
     return replace
 

@@ -29,7 +29,7 @@ from pisoft.store.parquet import NO_CONTENT_TOKENS, NONFINITE_LOGITS, OK, TOO_LO
 from pisoft.store.scope import perturbable_positions
 
 Row = dict[str, Any]
-Key = tuple[Ablation, int, int]  # operator, place of π, number of the mask
+Key = tuple[Ablation, int, int]  # operator, index of π, index of the mask
 # What is read of an input, and of that the same of the clean one, but for the norm, which is a
 # ratio of the two.
 READ = ("entropy", "label_probability", "attention", "hidden_norm")
@@ -149,11 +149,11 @@ class _Reader:
             self._clean = self._predict(self._embeddings[None], None, self._recorder)
         (clean,), (clean_attention,) = self._clean
         columns = torch.from_numpy(positions).to(self.model.device)
-        inputs, seen = ablate(self._embeddings, columns, torch.from_numpy(kept))
+        inputs, visible = ablate(self._embeddings, columns, torch.from_numpy(kept))
         replay = None
         if self._recorder is not None:
             replay = AttentionReplay([(slice(None), self._recorder.inputs)])
-        numbers, attention = self._predict(inputs, seen, replay)
+        numbers, attention = self._predict(inputs, visible, replay)
         lost = [positions[~row[:, 0]] for row in kept]
         # Where nothing is ablated, there is no attention on it.
         shares = [
@@ -168,20 +168,20 @@ class _Reader:
         )
 
     def _predict(
-        self, embeddings: torch.Tensor, seen: torch.Tensor | None, routing: Any
+        self, embeddings: torch.Tensor, visible: torch.Tensor | None, routing: Any
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return entropy, label words' probability and norm (B, 3), and attention (B, T).
 
         Args:
             embeddings: of the inputs, (B, T, d).
-            seen: which keys are not hidden, (B, T); None: all.
+            visible: which keys are not hidden, (B, T); None: all.
             routing: records or replays attention; None: it is free, and is read.
         """
         model, (batch, length) = self.model, embeddings.shape[:2]
         options: dict[str, Any] = {}
-        if seen is not None:
-            places = torch.arange(length, device=model.device)[None]
-            options = {"attention_mask": seen.long(), "position_ids": places}
+        if visible is not None:
+            positions = torch.arange(length, device=model.device)[None]
+            options = {"attention_mask": visible.long(), "position_ids": positions}
         last = torch.full((batch, 1), length - 1, device=model.device)
         norms: list[torch.Tensor] = []
         attention: list[torch.Tensor] = []  # of every layer, (B, T), mean over heads
@@ -216,8 +216,8 @@ def _masks(
 ) -> dict[tuple[int, int], np.ndarray]:
     uniforms = IndependentUniforms(settings.seed, sample_id, step, (tokens, 1))
     return {
-        (place, draw): uniforms.kept(place, draw, np.full(tokens, pi))
-        for place, pi in enumerate(settings.pi_grid)
+        (pi_index, draw): uniforms.kept(pi_index, draw, np.full(tokens, pi))
+        for pi_index, pi in enumerate(settings.pi_grid)
         for draw in range(settings.draws)
     }
 

@@ -111,8 +111,8 @@ class _ShiftedGrid:
 
 def _orders(generator: np.random.Generator, count: int, shape: tuple[int, int]) -> np.ndarray:
     """Return a random order of 0 … count - 1 for every token, (count, m, d)."""
-    places = np.arange(count, dtype=np.float32)[:, None, None]
-    return generator.permuted(np.broadcast_to(places, (count, *shape)), axis=0)
+    ranks = np.arange(count, dtype=np.float32)[:, None, None]
+    return generator.permuted(np.broadcast_to(ranks, (count, *shape)), axis=0)
 
 
 class CountedMasks:
@@ -137,12 +137,12 @@ class CountedMasks:
         ends = np.cumsum(scores[order])
         count = _points(float(ends[-1]), shift, self._tokens)
         numbers = np.arange(count)
-        places = np.searchsorted(ends, shift + numbers, side="right")
+        positions = np.searchsorted(ends, shift + numbers, side="right")
         # In exact numbers, they increase and are inside. Rounding must not change their number.
-        after = np.maximum.accumulate(places - numbers)
-        places = np.minimum(after, self._tokens - count) + numbers
+        after = np.maximum.accumulate(positions - numbers)
+        positions = np.minimum(after, self._tokens - count) + numbers
         kept = np.zeros((self._tokens, 1), dtype=bool)
-        kept[order[places]] = True
+        kept[order[positions]] = True
         return kept
 
 
@@ -166,7 +166,9 @@ def calibrated_means(sampler: Sampler, pi: np.ndarray, tokens: int) -> np.ndarra
     return np.clip(halves_up, 1, tokens - 1) / tokens
 
 
-def measured_pi(grid_size: int, count: int | None, seed: int, place: tuple[int, int]) -> np.ndarray:
+def measured_pi(
+    grid_size: int, count: int | None, seed: int, indices: tuple[int, int]
+) -> np.ndarray:
     """Return which retaining probabilities of the grid are measured of a step, rising indices.
 
     They are a systematic sample of the grid, whose start moves from step to step by irrational
@@ -176,12 +178,12 @@ def measured_pi(grid_size: int, count: int | None, seed: int, place: tuple[int, 
     Args:
         grid_size: number of retaining probabilities, P.
         count: how many of them are measured; None: all.
-        place: of the sample in its dataset, and of the step among those of its sample.
+        indices: of the sample in its dataset, and of the step among those of its sample.
     """
     if count is None:
         return np.arange(grid_size)
     first = keyed_generator(seed, "measured pi").random()
-    start = (first + place[0] * GOLDEN_RATIO + place[1] * SILVER_RATIO) % 1.0
+    start = (first + indices[0] * GOLDEN_RATIO + indices[1] * SILVER_RATIO) % 1.0
     return systematic_pi(grid_size, count, start)
 
 

@@ -266,29 +266,29 @@ class Perturber:
                     for clean, size, end in zip(cleans, sizes, ends.tolist(), strict=True)
                 ]
             )
-        seen = [of_input for _, of_input in ablated if of_input is not None]
-        predicted = self._predict([inputs for inputs, _ in ablated], replay, seen).split(sizes)
+        visible = [of_input for _, of_input in ablated if of_input is not None]
+        predicted = self._predict([inputs for inputs, _ in ablated], replay, visible).split(sizes)
         return [
             clean.compare(perturbed).float().cpu().numpy()
             for clean, perturbed in zip(cleans, predicted, strict=True)
         ]
 
     def _predict(
-        self, inputs: Sequence[torch.Tensor], probe: Any, seen: Sequence[torch.Tensor] = ()
+        self, inputs: Sequence[torch.Tensor], probe: Any, visible: Sequence[torch.Tensor] = ()
     ) -> torch.Tensor:
         """Return the root probabilities of the token after every input, (B, V).
 
         Args:
             inputs: embeddings of inputs of equal length, (n, T, d) each; B in all.
             probe: records or replays attention.
-            seen: of the same inputs, which keys are not hidden, (n, T) each; none: all of them.
+            visible: of the same inputs, which keys are not hidden, (n, T) each; none: all of them.
         """
         width = max(block.shape[1] for block in inputs)
         padded = [pad(block, (0, 0, 0, width - block.shape[1])) for block in inputs]
         last = torch.cat([torch.full((len(block), 1), block.shape[1] - 1) for block in inputs])
         self.forwards += len(last)
         self.tokens += int(last.sum()) + len(last)
-        hidden = self._hidden_keys(seen, width) if seen else {}
+        hidden = self._hidden_keys(visible, width) if visible else {}
         logits = self.model.next_token_logits(
             torch.cat(padded),
             last.to(self.model.device),
@@ -298,9 +298,9 @@ class Perturber:
         )
         return root_probabilities(logits[:, 0])
 
-    def _hidden_keys(self, seen: Sequence[torch.Tensor], width: int) -> dict[str, torch.Tensor]:
+    def _hidden_keys(self, visible: Sequence[torch.Tensor], width: int) -> dict[str, torch.Tensor]:
         """Return the options by which a model hides keys behind the prefix."""
         before = len(self._prefix_ids)
-        rows = [pad(of_input, (before, width - of_input.shape[1]), value=True) for of_input in seen]
+        rows = [pad(mask, (before, width - mask.shape[1]), value=True) for mask in visible]
         positions = torch.arange(before, before + width, device=self.model.device)[None]
         return {"attention_mask": torch.cat(rows).long(), "position_ids": positions}

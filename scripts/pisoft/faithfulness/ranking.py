@@ -113,8 +113,8 @@ class RankingEvaluator:
         raw = np.sum(np.asarray(scores, dtype=np.float64), axis=0)[perturbable]
         if not np.isfinite(raw).all():
             return NONFINITE_ATTRIBUTION
-        places = token_places(raw, self.seed, prompt["sample_id"])
-        kept = kept_tokens(places, self.settings.steps)
+        ranks = token_ranks(raw, self.seed, prompt["sample_id"])
+        kept = kept_tokens(ranks, self.settings.steps)
         if not prompt["label_words"]:
             perturbations = {PLAIN: self.settings.operator}
             clean = np.ones((1, 1, len(raw)), dtype=bool)
@@ -200,8 +200,8 @@ class RankingEvaluator:
         return outcomes
 
 
-def token_places(raw: np.ndarray, seed: int, sample_id: str) -> np.ndarray:
-    """Return each perturbable token's place by finite raw scores (m,), 0 for the highest.
+def token_ranks(raw: np.ndarray, seed: int, sample_id: str) -> np.ndarray:
+    """Return each perturbable token's rank by finite raw scores (m,), 0 for the highest.
 
     Tokens with equal scores are ordered by lot, the same for every method.
     """
@@ -209,9 +209,9 @@ def token_places(raw: np.ndarray, seed: int, sample_id: str) -> np.ndarray:
     return np.argsort(np.lexsort((lots, -raw)))
 
 
-def kept_tokens(places: np.ndarray, steps: int) -> np.ndarray:
-    """Return which tokens each step keeps by their places, (2, S, m), in the order of CURVES."""
-    highest = places < step_counts(len(places), steps)[:, None]  # (S, m)
+def kept_tokens(ranks: np.ndarray, steps: int) -> np.ndarray:
+    """Return which tokens each step keeps by their ranks, (2, S, m), in the order of CURVES."""
+    highest = ranks < step_counts(len(ranks), steps)[:, None]  # (S, m)
     return np.stack([~highest, highest])
 
 

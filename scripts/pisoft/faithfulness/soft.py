@@ -42,8 +42,8 @@ class StepEvaluation:
     Args:
         attribution: row of contract `attributions`.
         width: embedding width of the model, d.
-        place: of the step among those of its dataset; with `pi_per_step`, it decides which
-            retaining probabilities are measured.
+        indices: of the sample in its dataset and of the step in it; with `pi_per_step`, they decide
+            which retaining probabilities are measured.
     """
 
     def __init__(
@@ -53,13 +53,13 @@ class StepEvaluation:
         settings: DrawSettings,
         seed: int,
         width: int,
-        place: tuple[int, int] = (0, 0),
+        indices: tuple[int, int] = (0, 0),
     ) -> None:
         self.sample_id = attribution["sample_id"]
         self.step = attribution["step"]
         self.target = target
         self.grid = settings.pi_grid
-        chosen = measured_pi(len(self.grid), settings.pi_per_step, seed, place)
+        chosen = measured_pi(len(self.grid), settings.pi_per_step, seed, indices)
         self._row_indices = [0, *(1 + chosen)]  # of the rows that are measured
         self._settings = settings
         self._key = (seed, self.sample_id, self.step)

@@ -37,8 +37,8 @@ def plot(view: View) -> tuple[Figure, pd.DataFrame]:
         panels.heatmap(panel, average, panels.TAU)
         panels.mark_gaps(panel, np.isnan(average) & np.tri(len(average), dtype=bool))
         numbers = [str(number) for number in range(1, len(metrics) + 1)]
-        named = map("  ".join, zip(metrics.values(), numbers, strict=True))
-        panels.name_cells(panel, numbers[:-1], [*named][1:], rotation=0)
+        names = map("  ".join, zip(metrics.values(), numbers, strict=True))
+        panels.name_cells(panel, numbers[:-1], [*names][1:], rotation=0)
         first = "".join([*metrics.values()][:1])
         panel.set_xlabel(f"1: {first}", fontsize="small")
         large = "Mean over datasets" if small else "".join(results.datasets.values())

@@ -55,6 +55,6 @@ def plot(view: View) -> Figure:
         panel.set_ylabel("Share of samples ↑")
         with theme():
             panel.legend(fontsize="small", loc="best")
-    for place, panel in enumerate(figure.axes[len(above) :]):
-        panel.tick_params(labelleft=place % abreast(PAIRS) == 0)
+    for index, panel in enumerate(figure.axes[len(above) :]):
+        panel.tick_params(labelleft=index % abreast(PAIRS) == 0)
     return figure

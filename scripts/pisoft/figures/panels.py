@@ -114,7 +114,7 @@ def _make_room(figure: Figure, lines: int) -> None:
 
 
 def in_rows(names: Iterable[str], columns: int) -> list[list[str]]:
-    """Arrange panels in rows, see :func:`draw`; the last one is filled up with empty places.
+    """Arrange panels in rows, see :func:`draw`; the last one is filled up with empty panels.
 
     `columns` are those of a full page; a narrow one has fewer.
     """
@@ -130,8 +130,8 @@ def legend_below(figure: Figure, handles: Sequence[Any]) -> None:
     full, columns = (max(1, min(len(handles), int(n))) for n in (most, most * share()))
     _make_room(figure, -(-len(handles) // columns) - -(-len(handles) // full))
     if handles:
-        place: dict[str, Any] = {"loc": "outside lower center", "ncols": columns, "frameon": False}
-        figure.legend(handles=handles, handlelength=3, **place)
+        style: dict[str, Any] = {"loc": "outside lower center", "ncols": columns, "frameon": False}
+        figure.legend(handles=handles, handlelength=3, **style)
 
 
 def n_text(rows: pd.DataFrame) -> str:

@@ -93,9 +93,9 @@ def _draw_lines(
         handles += panel.plot([], [], color=OTHERS, label=f"others: {len(areas) - len(labels)}")
     assert panel.figure is not None
     below = ScaledTranslation(0, -LEGEND_BELOW, panel.figure.dpi_scale_trans)
-    place: dict[str, Any] = {"loc": "upper center", "bbox_to_anchor": (0.5, 0), "frameon": False}
-    place |= {"bbox_transform": panel.transAxes + below}
-    legend = panel.legend(handles=handles, title="AUC", handlelength=3, alignment="left", **place)
+    options: dict[str, Any] = {"loc": "upper center", "bbox_to_anchor": (0.5, 0), "frameon": False}
+    options |= {"bbox_transform": panel.transAxes + below}
+    legend = panel.legend(handles=handles, title="AUC", handlelength=3, alignment="left", **options)
     drawn = areas.loc[areas["coloured"], "best"]
     for text, best in zip(legend.get_texts(), drawn, strict=False):
         text.set_fontweight("bold" if best else "normal")

@@ -178,8 +178,8 @@ def _draw_example(
         return
     for panel, scores in ((before, example.before), (after, example.after)):
         for name, values in scores.items():
-            places = (np.arange(values.size) + 0.5) / values.size
-            panel.plot(places, np.sort(values)[::-1], **looks[name].line)
+            shares = (np.arange(values.size) + 0.5) / values.size
+            panel.plot(shares, np.sort(values)[::-1], **looks[name].line)
     for name, values in example.before.items():
         before.axhline(values.mean(), color=looks[name].colour, linewidth=0.8, alpha=0.7)
     after.axhline(pi, color="black", linewidth=0.8)

@@ -82,9 +82,9 @@ def _draw_ranks(
     panel.text(1, -1, "best in", ha="center", va="center", **_beside(panel, SHARES))
     joined = groups(pairs, [*order])
     for inches, group in zip(np.linspace(*BARS, len(joined)), joined, strict=True):
-        places = [order.get_loc(name) for name in group]
+        heights = [order.get_loc(name) for name in group]
         style: dict[str, Any] = {"color": GREY, "marker": "o", "markersize": 2.5, "linewidth": 1.2}
-        panel.plot([1] * len(group), places, **style, **_beside(panel, inches))
+        panel.plot([1] * len(group), heights, **style, **_beside(panel, inches))
     if joined:  # the layout leaves room for texts, not for what is drawn beside a panel
         panel.text(1, -1, "≈", ha="right", va="center", **_beside(panel, BARS[1]))
 

@@ -90,7 +90,7 @@ def plot(view: View) -> Figure:
     (prompts,), (generations,) = files["prompts"], files["generations"]
     answers = read_generations(generations, prompts, read_prompts(prompts))
     chosen = chosen_answers(answers)
-    last = max((place for place, answer in enumerate(answers) if answer in chosen), default=-1)
+    last = max((index for index, answer in enumerate(answers) if answer in chosen), default=-1)
     steps = read_scores(prompts, files["attributions"], settings, samples=last + 1)
     explained_by = {path.parts[-2] for path in files["attributions"]}
     methods = {name: label for name, label in settings.methods.items() if name in explained_by}
@@ -260,9 +260,9 @@ def plot_tokens(examples: Sequence[Example], methods: Mapping[str, str], title: 
         figure = Figure(figsize=(width(), height / 72))
         axes = figure.add_axes((0, 0, 1, 1), xlim=(0, page), ylim=(0, height))
         axes.set_axis_off()
-        place: dict[str, Any] = {"ha": "center", "va": "top", "fontsize": "medium"}
+        placement: dict[str, Any] = {"ha": "center", "va": "top", "fontsize": "medium"}
         for number, line in enumerate(title.splitlines()):
-            axes.text(page / 2, height - MARGIN - number * HEADING, printable(line), **place)
+            axes.text(page / 2, height - MARGIN - number * HEADING, printable(line), **placement)
         top = height - above
         for example, heading, lines in zip(examples, headings, texts, strict=True):
             for text in heading:
@@ -343,7 +343,7 @@ def _draw_line(
     axes: Axes, line: Sequence[_Token], example: Example, labels: Mapping[str, str], top: float
 ) -> None:
     first, end = line[0].left, line[-1].right
-    rows = [top - ROW * (place + 1) for place in range(len(labels))]
+    rows = [top - ROW * (row + 1) for row in range(len(labels))]
     axes.hlines(rows, first, end, colors=GUIDE_COLOUR, linewidth=0.4, zorder=0)
     for (method, look), row in zip(line_styles(labels).items(), rows, strict=True):
         axes.text(first - 3, row, labels[method], ha="right", fontsize=LABEL_SIZE)

@@ -98,9 +98,9 @@ class Ablator:
         """
         perturbed = embeddings.repeat(len(kept), 1, 1)
         if self._hides:
-            seen = torch.ones(perturbed.shape[:2], dtype=torch.bool, device=perturbed.device)
-            seen[:, columns] = kept[..., 0].to(seen)
-            return perturbed, seen
+            visible = torch.ones(perturbed.shape[:2], dtype=torch.bool, device=perturbed.device)
+            visible[:, columns] = kept[..., 0].to(visible)
+            return perturbed, visible
         share = kept.to(perturbed)
         perturbed[:, columns] *= share
         if self._fill is not None:

@@ -147,12 +147,12 @@ class _DecomposedLayer:
         self._unread = inside & {*unread}
         self._attention = next(one for one in call.layer.children() if project in one.modules())
         neurons = [part for part in ran if part in parts.activations]
-        entering = _storages(self._clean[part].given[0] for part in neurons)
+        entering = _storages(self._clean[part].args[0] for part in neurons)
         # Linear parts whose output enters neurons; and what else reads the same input: routers,
         # and the branch that an activated gate is multiplied by.
         self._gates = {part for part in ran if _storages([self._clean[part].output]) & entering}
-        read = _storages(self._clean[part].given[0] for part in self._gates)
-        beside = {part for part in ran if _storages(self._clean[part].given[:1]) & read}
+        read = _storages(self._clean[part].args[0] for part in self._gates)
+        beside = {part for part in ran if _storages(self._clean[part].args[:1]) & read}
         self._aside = (beside | inside & {*parts.routers}) - self._gates
         # Experts have their gates inside, so the second run gives them the clean input instead.
         blocks = inside & {*parts.gated}
@@ -164,8 +164,8 @@ class _DecomposedLayer:
         """Note what all parts give; return those without parts behind attention, norms left out."""
         call, ran = self._call, list[Module]()
 
-        def note(part: Module, given: Any, named: dict[str, Any], output: Any) -> None:
-            self._clean[part] = ModuleCall(given, named, output)
+        def note(part: Module, args: Any, kwargs: dict[str, Any], output: Any) -> None:
+            self._clean[part] = ModuleCall(args, kwargs, output)
             if part not in self._parts.norms and next(part.children(), None) is None:
                 ran.append(part)
 
@@ -202,9 +202,9 @@ class _DecomposedLayer:
             values[block, some] = _without_constant(self._values(block, rows[block, some]))
         for block in blocks:
             some = slice(2 + block.stop)
-            seen = values[: block.stop, some].unflatten(-1, (groups, width))
+            read = values[: block.stop, some].unflatten(-1, (groups, width))
             kept = maps[:, :, block, : block.stop]
-            attended = torch.einsum("ghtk,krgd->trghd", kept, seen).flatten(2)
+            attended = torch.einsum("ghtk,krgd->trghd", kept, read).flatten(2)
             # NaN marks the rows to leave out. Experts reorder rows, so the mark travels with them.
             marked = rows[block, some].masked_fill(not_read[block, some, None], torch.nan)
             projected = self._project(attended)
@@ -268,7 +268,7 @@ class _DecomposedLayer:
             return (activation.forward(clean) * share).view_as(entering)
 
         def read_clean(part: Module, _: object) -> Any:
-            return self._at(self._clean[part].given, block, count)
+            return self._at(self._clean[part].args, block, count)
 
         answers = self._answers(self._aside | self._gates, block, count)
         answers |= {part: partial(weigh, part) for part in self._parts.activations}
@@ -280,8 +280,8 @@ class _DecomposedLayer:
     ) -> torch.Tensor:
         """Return the layer's output (S, R, d) of rows of its input and of what attention gives."""
         output = self._clean[self._attention].output
-        given = (projected, *output[1:]) if isinstance(output, tuple) else projected
-        return self._run(block, rows, answers | {self._attention: lambda *_, **__: given})
+        outputs = (projected, *output[1:]) if isinstance(output, tuple) else projected
+        return self._run(block, rows, answers | {self._attention: lambda *_, **__: outputs})
 
     def _run(
         self,
@@ -294,7 +294,7 @@ class _DecomposedLayer:
 
         def norm(part: Any, x: torch.Tensor) -> torch.Tensor:
             clean = self._clean[part]
-            pair = self._at((clean.given[0], clean.output), block, rows.shape[1])
+            pair = self._at((clean.args[0], clean.output), block, rows.shape[1])
             if x.shape != pair[0].shape:  # of queries, by the norm of keys
                 return part.forward(x)
             inputs, output = (one[:, :1] if one.dim() > 2 else one for one in pair)

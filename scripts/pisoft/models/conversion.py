@@ -27,11 +27,11 @@ def dequantise(model: LoadedModel, path: Path, folder: Path) -> None:
     from transformers.utils import logging
 
     logging.disable_progress_bar()  # a log file is no place for it
-    place, options = path.parent, {"gguf_file": path.name, "local_files_only": True}
+    parent, options = path.parent, {"gguf_file": path.name, "local_files_only": True}
     try:
-        tokenizer = AutoTokenizer.from_pretrained(place, **options)
+        tokenizer = AutoTokenizer.from_pretrained(parent, **options)
         network, report = AutoModelForCausalLM.from_pretrained(
-            place, dtype=model.dtype, output_loading_info=True, **options
+            parent, dtype=model.dtype, output_loading_info=True, **options
         )
     except Exception as error:  # dozens of classes, some undocumented
         raise BenchmarkError(f"model '{model.name}': {path}: {first_line(error)}") from error

@@ -123,11 +123,11 @@ class Decoder:
             "past_key_values": prefix,
             "probe": probe,
         }
-        given = {name: value for name, value in options.items() if value is not None}
+        passed = {name: value for name, value in options.items() if value is not None}
         with ExitStack() as stack:
             for projection in self.unread if isinstance(probe, AttentionReplay) else ():
                 stack.enter_context(answering(projection, partial(_zeros, projection)))
-            output = self.decoder(**self.inputs(embeddings), use_cache=False, **given)
+            output = self.decoder(**self.inputs(embeddings), use_cache=False, **passed)
         self._answer = type(output)
         return output.last_hidden_state
 

@@ -101,14 +101,14 @@ def _claim_gpu() -> int:
         for job in range(_jobs_per_gpu())
         for index in range(gpus)
     ]
-    for place, name in enumerate(names):
+    for slot, name in enumerate(names):
         if name in _held:
-            return place % gpus
+            return slot % gpus
     waited = False
     while True:
-        for place, name in enumerate(names):
+        for slot, name in enumerate(names):
             if _claim(name):
-                return place % gpus
+                return slot % gpus
         if not waited:
             logger.warning("waiting for a GPU: other processes hold all %d visible ones", gpus)
             waited = True
@@ -121,10 +121,10 @@ def _jobs_per_gpu() -> int:
     Raises:
         BenchmarkError: it says no whole number from 1 on.
     """
-    given = os.environ.get(JOBS_PER_GPU, "1")
-    if not (given.isascii() and given.isdigit() and int(given) > 0):
-        raise BenchmarkError(f"{JOBS_PER_GPU}: must be a whole number from 1 on, got '{given}'")
-    return int(given)
+    value = os.environ.get(JOBS_PER_GPU, "1")
+    if not (value.isascii() and value.isdigit() and int(value) > 0):
+        raise BenchmarkError(f"{JOBS_PER_GPU}: must be a whole number from 1 on, got '{value}'")
+    return int(value)
 
 
 def _claim(name: str) -> bool:
@@ -152,8 +152,8 @@ def _claim(name: str) -> bool:
 def _opened(path: Path) -> IO[str] | None:
     """Open a file that any user may lock, made if need be; None: the folder cannot be used."""
     try:
-        with suppress(FileExistsError), path.open("x") as made:
-            os.fchmod(made.fileno(), 0o644)
+        with suppress(FileExistsError), path.open("x") as new:
+            os.fchmod(new.fileno(), 0o644)
         return path.open()
     except OSError:
         return None

@@ -84,8 +84,8 @@ def _recognised(call: LayerCall) -> AttentionWrite | None:
     entered: list[tuple[torch.nn.Module, Any]] = []
     outputs: dict[torch.nn.Module, Any] = {}
 
-    def enter(module: torch.nn.Module, given: tuple[Any, ...], named: dict[str, Any]) -> None:
-        entered.append((module, next(iter((*given, *named.values())), None)))
+    def enter(module: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        entered.append((module, next(iter((*args, *kwargs.values())), None)))
 
     def leave(module: torch.nn.Module, _: Any, output: Any) -> None:
         outputs[module] = output

@@ -44,17 +44,17 @@ def answer_counterfactuals(
         block: rows of contract `prompts`.
         answer: as for :func:`answers_of_block`.
     """
-    asked = {
+    altered = {
         f"{prompt['sample_id']} {index}": {**prompt, "input_ids": one["input_ids"]}
         for prompt in block
         for index, one in enumerate(prompt["counterfactuals"] or ())
     }
-    named = [prompt | {"sample_id": name} for name, prompt in asked.items()]
-    labels = {row["sample_id"]: row["predicted_label"] for row in answers_of_block(named, answer)}
+    prompts = [prompt | {"sample_id": name} for name, prompt in altered.items()]
+    labels = {row["sample_id"]: row["predicted_label"] for row in answers_of_block(prompts, answer)}
     for prompt, row in zip(block, rows, strict=True):
         if prompt["counterfactuals"] is not None:
-            places = range(len(prompt["counterfactuals"]))
-            row["counterfactual_labels"] = [labels[f"{prompt['sample_id']} {i}"] for i in places]
+            indices = range(len(prompt["counterfactuals"]))
+            row["counterfactual_labels"] = [labels[f"{prompt['sample_id']} {i}"] for i in indices]
 
 
 def classify(

@@ -33,15 +33,15 @@ class _Rows:
         """Return the rows (B, S, …) of a tensor (B, T, …); anything else as it is."""
         return value[self._index] if self._is_by_position(value) else value
 
-    def run(self, call: Callable[..., Any], *given: Any, **named: Any) -> Any:
+    def run(self, call: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         """Call a part on its rows; the output is (B, T, …) again.
 
         Raises:
             TypeError: no argument is a tensor (B, T, …).
         """
-        if not any(map(self._is_by_position, (*given, *named.values()))):
+        if not any(map(self._is_by_position, (*args, *kwargs.values()))):
             raise TypeError("called without a tensor of positions")
-        output = call(*map(self.take, given), **{name: self.take(of) for name, of in named.items()})
+        output = call(*map(self.take, args), **{k: self.take(v) for k, v in kwargs.items()})
         if isinstance(output, tuple):  # experts, and what their router says
             return (self._spread(output[0]), *output[1:])
         return self._spread(output)
@@ -83,8 +83,8 @@ def independent_parts(model: Decoder) -> Sequence[torch.nn.Module]:
         with running_at(positions, ids.shape[1], parts):
             return model.logits_at(model.hidden_states(model.embed(ids)), positions)
 
-    def note(layer: torch.nn.Module, given: Sequence[Any], named: dict[str, Any]) -> None:
-        calls.append((layer, partial(layer, *given, **named)))
+    def note(layer: torch.nn.Module, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
+        calls.append((layer, partial(layer, *args, **kwargs)))
 
     with model.in_float32():
         with ExitStack() as stack:
@@ -106,8 +106,8 @@ def _depends(part: torch.nn.Module, layer: Callable[[], Any], rows: _Rows) -> st
     compute = call_of(part)
     alike = []
 
-    def compare(*given: Any, **named: Any) -> Any:
-        whole, alone = compute(*given, **named), rows.run(compute, *given, **named)
+    def compare(*args: Any, **kwargs: Any) -> Any:
+        whole, alone = compute(*args, **kwargs), rows.run(compute, *args, **kwargs)
         alike.append(_close_at(rows, whole, alone))
         return alone
 

@@ -31,8 +31,8 @@ class LayerCall:
     """A decoder layer at work, as seen from within its attention."""
 
     layer: torch.nn.Module
-    given: Sequence[Any]  # what it was called with, by position
-    named: Mapping[str, Any]  # and by name
+    args: Sequence[Any]  # what it was called with, by position
+    kwargs: Mapping[str, Any]  # and by name
     inputs: AttentionInputs  # what reached its attention
     before: Mapping[torch.nn.Module, Any]  # what parts of its attention gave until then
     positions: torch.Tensor  # the chosen ones, (B, S)
@@ -48,7 +48,7 @@ class LayerCall:
 
     def again(self, probe: AttentionProbe) -> torch.Tensor:
         """Return the layer's output (B, T, d) with another probe."""
-        return run_again(self.layer, self.given, self.named, probe)
+        return run_again(self.layer, self.args, self.kwargs, probe)
 
     def rows(
         self,
@@ -69,12 +69,12 @@ class LayerCall:
             answers: what parts of it give without being run.
         """
         length, rows = self.inputs.query.shape[2], hidden.shape[1]
-        given = _at(tuple(self.given), length, positions, rows)
-        named = {name: _at(one, length, positions, rows) for name, one in self.named.items()}
+        args = _at(tuple(self.args), length, positions, rows)
+        kwargs = {name: _at(one, length, positions, rows) for name, one in self.kwargs.items()}
         with ExitStack() as stack:
             for part, answer in answers.items():
                 stack.enter_context(answering(part, answer))
-            return run_again(self.layer, given, named, probe, hidden)
+            return run_again(self.layer, args, kwargs, probe, hidden)
 
     def without_tokens(self, step: int, removed: torch.Tensor) -> torch.Tensor:
         """Return the output (B, T + 1, d) at a chosen position without each token, and as it is.
@@ -122,18 +122,18 @@ def _at(value: Any, length: int, positions: torch.Tensor, rows: int) -> Any:
 
 def run_again(
     layer: torch.nn.Module,
-    given: Sequence[Any],
-    named: Mapping[str, Any],
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
     probe: Any,
     hidden: torch.Tensor | None = None,
 ) -> torch.Tensor:
     """Return a decoder layer's output (B, T, d), called as before but for probe and input."""
-    named = {**named, "probe": probe}
-    if hidden is not None and given:
-        given = (hidden, *given[1:])
+    kwargs = {**kwargs, "probe": probe}
+    if hidden is not None and args:
+        args = (hidden, *args[1:])
     elif hidden is not None:
-        named["hidden_states"] = hidden
-    output = layer(*given, **named)
+        kwargs["hidden_states"] = hidden
+    output = layer(*args, **kwargs)
     return output[0] if isinstance(output, tuple) else output
 
 
@@ -186,10 +186,10 @@ def visit_layers(
     before: dict[torch.nn.Module, torch.Tensor] = {}
     visiting = False
 
-    def note_arguments(_: object, given: tuple[Any, ...], named: dict[str, Any]) -> None:
+    def note_arguments(_: object, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         nonlocal arguments
         if not visiting:
-            arguments = given, named
+            arguments = args, kwargs
             before.clear()
 
     def note_output(part: torch.nn.Module, _: object, output: Any) -> None:
@@ -200,8 +200,8 @@ def visit_layers(
     def probe(inputs: AttentionInputs, default: Callable[[], torch.Tensor]) -> torch.Tensor:
         nonlocal visiting
         output = default()
-        layer, (given, named) = model.blocks[inputs.layer], arguments
-        hidden = given[0] if given else named["hidden_states"]
+        layer, (args, kwargs) = model.blocks[inputs.layer], arguments
+        hidden = args[0] if args else kwargs["hidden_states"]
         if hidden.dim() != 3:
             raise BenchmarkError("its decoder layers have more than one residual stream")
         visiting = True
@@ -209,8 +209,8 @@ def visit_layers(
             visit(
                 LayerCall(
                     layer=layer,
-                    given=given,
-                    named=named,
+                    args=args,
+                    kwargs=kwargs,
                     inputs=inputs,
                     before=dict(before),
                     positions=positions,

@@ -56,8 +56,8 @@ def load_model(
     if settings.quantization != "none":
         keep_differentiable(network)
     # A branch may have moved when the tokenizer is loaded.
-    named = settings if commit is None else settings.model_copy(update={"revision": commit})
-    return LanguageModel(network, settings.name, partial(load_tokenizer, named, folder), commit)
+    pinned = settings if commit is None else settings.model_copy(update={"revision": commit})
+    return LanguageModel(network, settings.name, partial(load_tokenizer, pinned, folder), commit)
 
 
 def load_outline(settings: LoadedModel, folder: Path | None) -> ModelOutline:

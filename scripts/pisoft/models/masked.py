@@ -61,7 +61,7 @@ class MaskedLanguageModel:
         return min(limits)
 
 
-class _Place(NamedTuple):
+class _Slot(NamedTuple):
     """One masked position of a prompt, as the masked model reads it."""
 
     position: int  # in the prompt
@@ -138,9 +138,9 @@ def replacements(
     spaced = torch.tensor([text.startswith(" ") for text in texts])
     candidates = original[:, None].repeat(1, count)
     probabilities = torch.full((len(ids), count), 1 / count)
-    places = _places(masked, texts, [i for i in positions if replaceable[i]])
-    for batch in token_batches(places, lambda place: len(place.ids), token_budget):
-        rows = torch.tensor([place.position for place in batch])
+    slots = _slots(masked, texts, [i for i in positions if replaceable[i]])
+    for batch in token_batches(slots, lambda slot: len(slot.ids), token_budget):
+        rows = torch.tensor([slot.position for slot in batch])
         logits = _mask_logits(masked, batch)[:, vocabulary.pieces]  # (B, P)
         allowed = _allowed(vocabulary, original[rows], spaced[rows], count)
         best = logits.masked_fill(~allowed, -torch.inf).topk(count)
@@ -254,9 +254,9 @@ def _ordinary_ids(tokenizer: Any) -> list[int]:
 # Masked forwards ------------------------------------------------------------------------------
 
 
-def _places(
+def _slots(
     masked: MaskedLanguageModel, texts: Sequence[str], positions: Sequence[int]
-) -> list[_Place]:
+) -> list[_Slot]:
     """Mask each position alone, with as much text on both sides as the context holds.
 
     The token's own space goes with it: pieces have theirs, and to most masked models (RoBERTa,
@@ -274,12 +274,12 @@ def _places(
     encoded = zip(
         positions, _encode(masked.tokenizer, lefts), _encode(masked.tokenizer, rights), strict=True
     )
-    places = []
+    slots = []
     for position, left, right in encoded:
         left, right = _trim(left, right, room - 1)
         ids = [*before, *left, masked.tokenizer.mask_token_id, *right, *after]
-        places.append(_Place(position, ids, len(before) + len(left)))
-    return places
+        slots.append(_Slot(position, ids, len(before) + len(left)))
+    return slots
 
 
 def _trim(left: list[int], right: list[int], room: int) -> tuple[list[int], list[int]]:
@@ -296,16 +296,16 @@ def _frame(tokenizer: Any) -> tuple[list[int], list[int]]:
     return framed[:first], framed[first + len(plain) :]
 
 
-def _mask_logits(masked: MaskedLanguageModel, batch: Sequence[_Place]) -> torch.Tensor:
+def _mask_logits(masked: MaskedLanguageModel, batch: Sequence[_Slot]) -> torch.Tensor:
     """Return the logits (B, V) at the masks, float32, on the CPU."""
-    width = max(len(place.ids) for place in batch)
+    width = max(len(slot.ids) for slot in batch)
     input_ids = torch.full((len(batch), width), masked.tokenizer.pad_token_id or 0)
     attention_mask = torch.zeros_like(input_ids)
-    for row, place in enumerate(batch):
-        input_ids[row, : len(place.ids)] = torch.tensor(place.ids)
-        attention_mask[row, : len(place.ids)] = 1
+    for row, slot in enumerate(batch):
+        input_ids[row, : len(slot.ids)] = torch.tensor(slot.ids)
+        attention_mask[row, : len(slot.ids)] = 1
     rows = torch.arange(len(batch))
-    masks = torch.tensor([place.mask for place in batch])
+    masks = torch.tensor([slot.mask for slot in batch])
 
     def keep_masks(module: Any, inputs: Any, output: Any) -> Any:
         output.last_hidden_state = output.last_hidden_state[rows, masks][:, None]

@@ -59,7 +59,7 @@ class ExplainedSample:
         if self.spanned:
             return [self]
         by_step = zip(
-            *(of for of in (self.steps, self.target_ids, self.foil_ids) if of), strict=True
+            *(ids for ids in (self.steps, self.target_ids, self.foil_ids) if ids), strict=True
         )
         groups = groupby(by_step, key=lambda of_step: kind(len(self.prompt_ids) + of_step[0]))
         parts = (zip(*of_kind, strict=True) for _, of_kind in groups)

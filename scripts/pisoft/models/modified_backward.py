@@ -204,7 +204,7 @@ def _differentiated(
     It is what the layer adds to its input, so that a small addition counts beside a large input.
     """
     hidden = call.hidden.detach().requires_grad_(True)
-    output = run_again(block, call.given, call.named, probe, hidden)
+    output = run_again(block, call.args, call.kwargs, probe, hidden)
     direction = (output - hidden).detach()
     inputs = [hidden, *biases]
     by_input = torch.autograd.grad((output * direction).sum(), inputs, allow_unused=True)

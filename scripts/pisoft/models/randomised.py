@@ -18,10 +18,10 @@ def randomise_last_layers(model: LanguageModel, count: int, seed: int) -> None:
     Source: Adebayo et al. (2018), cascading randomisation.
     """
     layers = list(model.blocks)
-    for place in range(max(0, len(layers) - count), len(layers)):
-        for name, weights in layers[place].named_parameters():
+    for layer in range(max(0, len(layers) - count), len(layers)):
+        for name, weights in layers[layer].named_parameters():
             source = torch.Generator().manual_seed(
-                int(keyed_generator(seed, "randomised", place, name).integers(2**63))
+                int(keyed_generator(seed, "randomised", layer, name).integers(2**63))
             )
             drawn = torch.randn(weights.shape, generator=source)
             spread = weights.float().std(correction=0).item()

@@ -80,14 +80,14 @@ NORM_FORMS = [NormForm(*form) for form in product((False, True), (0, 1, None))]
 class ModuleCall:
     """What a module was called with, by position and by name, and what it gave."""
 
-    given: tuple[Any, ...]
-    named: dict[str, Any]
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
     output: Any
 
     @property
     def hidden(self) -> torch.Tensor:
         """The input of a decoder layer."""
-        return self.given[0] if self.given else self.named["hidden_states"]
+        return self.args[0] if self.args else self.kwargs["hidden_states"]
 
 
 @dataclass
@@ -161,8 +161,8 @@ def module_calls(model: LanguageModel) -> dict[torch.nn.Module, list[ModuleCall]
     """Return all calls of the network's modules in a forward of the trial's tokens, in float32."""
     calls: dict[torch.nn.Module, list[ModuleCall]] = defaultdict(list)
 
-    def note(module: torch.nn.Module, given: Any, named: dict[str, Any], output: Any) -> None:
-        calls[module].append(ModuleCall(given, named, output))
+    def note(module: torch.nn.Module, args: Any, kwargs: dict[str, Any], output: Any) -> None:
+        calls[module].append(ModuleCall(args, kwargs, output))
 
     with ExitStack() as stack:
         for part in model.network.modules():
@@ -182,8 +182,8 @@ def _kind(part: torch.nn.Module, calls: list[ModuleCall]) -> str:
     """Tell whether a module is a norm or an activation; nothing if it is something else."""
     if not calls or next(part.children(), None) is not None:
         return ""
-    inputs, output = calls[0].given[:1], calls[0].output
-    if len(calls[0].given) != 1 or calls[0].named or not isinstance(output, torch.Tensor):
+    inputs, output = calls[0].args[:1], calls[0].output
+    if len(calls[0].args) != 1 or calls[0].kwargs or not isinstance(output, torch.Tensor):
         return ""
     (x,) = inputs
     if not x.is_floating_point() or x.shape != output.shape or close(x, output, 1e-6):
@@ -212,7 +212,7 @@ def _form(part: torch.nn.Module, call: ModuleCall) -> NormForm:
     weighted = getattr(part, "weight", None) is not None
     for form in NORM_FORMS:
         if (weighted or form.offset is None) and close(
-            call.output, form.linear(part, call.given[0], call.output), tolerance=1e-4
+            call.output, form.linear(part, call.args[0], call.output), tolerance=1e-4
         ):
             return form
     raise BenchmarkError(f"norm {type(part).__name__} is neither RMSNorm nor LayerNorm")
@@ -221,11 +221,11 @@ def _form(part: torch.nn.Module, call: ModuleCall) -> NormForm:
 def _is_given(calls: list[ModuleCall], tensor: torch.Tensor) -> bool:
     """Tell whether a module without parts was called with a tensor."""
     return any(
-        isinstance(given, torch.Tensor)
-        and given.data_ptr() == tensor.data_ptr()
-        and given.shape == tensor.shape
+        isinstance(arg, torch.Tensor)
+        and arg.data_ptr() == tensor.data_ptr()
+        and arg.shape == tensor.shape
         for call in calls
-        for given in call.given
+        for arg in call.args
     )
 
 
@@ -241,7 +241,7 @@ def _is_gated(
         gates = (gate_scale * gate for gate in activated)
         hook = activation.register_forward_hook(lambda *_: next(gates))
         try:
-            return block(scale * call.given[0], *call.given[1:], **call.named)
+            return block(scale * call.args[0], *call.args[1:], **call.kwargs)
         finally:
             hook.remove()
 

@@ -227,9 +227,9 @@ def robustness_tables(robustness: pd.DataFrame) -> Iterator[Table]:
         }
         titles = {paper.METRICS[name].label: {"metric": name} for name in rows["metric"]}
         methods = {name: paper.METHODS[name] for name in rows["method"] if name}
-        ranks = columns("other", left_out, place, part="without")
+        ranks = columns("other", left_out, rank_entry, part="without")
         taus = columns("other", left_out, plain(2), part="kendall_tau")
-        made = zip(
+        ranked = zip(
             blocks(results, titles, each("method", methods), ranks, ranks[0], sparse=True),
             blocks(results, titles, {"Kendall's τ": {}}, taus),
             strict=True,
@@ -238,13 +238,13 @@ def robustness_tables(robustness: pd.DataFrame) -> Iterator[Table]:
             title=f"Ranks of the published means · {where(model, protocol)}",
             corner="Method",
             columns=tuple(left_out.values()),
-            blocks=tuple(Block(of.title, (*of.rows, *tau.rows)) for of, tau in made),
+            blocks=tuple(Block(block.title, (*block.rows, *tau.rows)) for block, tau in ranked),
             notes=(),
             values=results.values,
         )
 
 
-def place(number: Number) -> Entry:
+def rank_entry(number: Number) -> Entry:
     """Show a rank; the best is bold."""
     return Entry(grid.rank_text(number.rank), strong=number.is_best)
 

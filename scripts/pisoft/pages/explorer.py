@@ -127,16 +127,16 @@ def _by_folder(paths: Iterable[Path], model: str) -> dict[str, Path]:
 
 def _samples(model: str, dataset: str, files: PathsByKind, settings: ExplorerJob) -> dict[str, Any]:
     """Return the samples of one model and dataset, and how many there are of them in all."""
-    asked, answered = (_by_folder(files[kind], model)[dataset] for kind in KINDS)
+    prompts_file, answers_file = (_by_folder(files[kind], model)[dataset] for kind in KINDS)
     attributions, soft = (
         {p.parts[-2]: p for p in files[kind] if (p.parts[-3], p.stem) == (model, dataset)}
         for kind in ("attributions", "soft")
     )
-    prompts = read_prompts(asked)
-    answers = read_generations(answered, asked, prompts)
+    prompts = read_prompts(prompts_file)
+    answers = read_generations(answers_file, prompts_file, prompts)
     sample_ids = [row["sample_id"] for row in prompts[: settings.samples]]
     alphas = {method: _alphas(path, sample_ids, settings.pi_grid) for method, path in soft.items()}
-    scores = read_scores(asked, attributions.values(), settings, settings.samples)
+    scores = read_scores(prompts_file, attributions.values(), settings, settings.samples)
     steps = {sample_id: _steps(group, alphas) for sample_id, group in steps_by_sample(scores)}
     # With some π alone, the soft metrics of a single sample say little.
     left_out = ("soft_samples", "soft_sample_curves") if settings.pi_per_step else ()

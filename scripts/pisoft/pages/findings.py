@@ -155,7 +155,7 @@ class Numbers:
     @property
     def restrictions(self) -> str:
         """Which datasets each model has, where they differ, as a sentence; else nothing."""
-        listed = (f"{self.labels.models[name]}: {of}" for name, of in self.restricted.items())
+        listed = (f"{self.labels.models[name]}: {text}" for name, text in self.restricted.items())
         return f"Datasets of each model: {'; '.join(listed)}." if self.restricted else ""
 
     def order(self, **cell: str) -> Order:

@@ -34,7 +34,7 @@ def group_of(name: str) -> str:
     return next((group for group, members in GROUPS.items() if name in members), MORE)
 
 
-def place_of(name: str) -> int:
-    """Return the place of a table, figure or page in the order of reading."""
+def reading_index(name: str) -> int:
+    """Return the index of a table, figure or page in the order of reading."""
     names = [member for members in GROUPS.values() for member in members]
     return names.index(name) if name in names else len(names)

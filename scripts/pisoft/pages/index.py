@@ -103,7 +103,7 @@ def _rankings(numbers: Numbers, averages: pd.DataFrame) -> Iterator[Section]:
     highest = np.ceil(10 * extremes.max(axis="columns")) / 10
     has_control = averages.loc[averages["method"] == CONTROL, "value"].notna().any()
     legend = " ".join(map(text, ("rankings", "against_random") if has_control else ("rankings",)))
-    for place, (model, rows) in enumerate(averages.groupby("model", sort=False)):
+    for index, (model, rows) in enumerate(averages.groupby("model", sort=False)):
         rankings = []
         for protocol, metric in rows.groupby(["protocol", "metric"], sort=False).groups:
             cell = {"protocol": protocol, "model": str(model), "metric": metric}
@@ -116,7 +116,7 @@ def _rankings(numbers: Numbers, averages: pd.DataFrame) -> Iterator[Section]:
         label, n = numbers.labels.models[str(model)], rows["n"].max()
         label += f" on {numbers.restricted[str(model)]}" if numbers.restricted else ""
         heading = f"{label}: which methods are most faithful? (n = {n} samples)"
-        yield Section(heading, () if place else (legend,), rankings=tuple(rankings))
+        yield Section(heading, () if index else (legend,), rankings=tuple(rankings))
 
 
 def _standings(order: Order, scale: tuple[float, float]) -> Iterator[Standing]:

@@ -24,8 +24,8 @@ def links(files: Mapping[str, Sequence[Path]], names: LabelSettings) -> Section:
             line = _line(title, list(alike), names)
             name = (*paths[0].with_suffix("").parts[:2],)[-1]
             cards[group_of(name)].append(line)
-    made = tuple(Card(group, tuple(lines)) for group, lines in cards.items() if lines)
-    return Section("All results", cards=made)
+    filled = tuple(Card(group, tuple(lines)) for group, lines in cards.items() if lines)
+    return Section("All results", cards=filled)
 
 
 def _line(title: str, paths: Sequence[Path], names: LabelSettings) -> CardLine:

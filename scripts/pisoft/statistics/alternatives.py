@@ -132,13 +132,13 @@ def alternative_samples(
     half of the samples has several halves, keyed by the dataset's name, each without values for the
     samples left out. Reasons are by alternative.
     """
-    areas = pd.concat({name: of.values[metric] for name, of in methods.items()}, axis=1)
-    h0 = pd.DataFrame({name: of.h0 for name, of in methods.items()}, areas.index)
+    areas = pd.concat({name: cell.values[metric] for name, cell in methods.items()}, axis=1)
+    h0 = pd.DataFrame({name: cell.h0 for name, cell in methods.items()}, areas.index)
     by_alternative = areas.swaplevel(axis=1)
     run = by_alternative[RUN]
     parts = {(metric, name, 0): by_alternative[name] for name in OF_DRAWS}
     for name, of_draws in new_draws.items():
-        of_method = {method: of.values[metric, RUN] for method, of in of_draws.items()}
+        of_method = {method: cell.values[metric, RUN] for method, cell in of_draws.items()}
         parts[metric, name, 0] = pd.DataFrame(of_method, run.index).reindex(columns=run.columns)
     with_value = np.flatnonzero(run.notna().any(axis=1))
     for half in range(HALVES):
@@ -146,9 +146,9 @@ def alternative_samples(
         left_out = generator.permutation(with_value)[with_value.size // 2 :]
         parts[metric, HALF_SAMPLES, half] = run.copy()
         parts[metric, HALF_SAMPLES, half].iloc[left_out] = np.nan
-    draws = max(of.draws[metric] for of in methods.values())
+    draws = max(cell.draws[metric] for cell in methods.values())
     missing = _missing(draws, with_value.size, settings.clamp)
-    if not all(of.whole for of in methods.values()):
+    if not all(cell.whole for cell in methods.values()):
         missing[MEDIAN] = "a step is measured at some retaining probabilities only"
     denominators = {
         key: h0 if RATIO_OF_MEANS in key else part.notna() for key, part in parts.items()
@@ -182,7 +182,7 @@ def _areas(metric: str, steps: Steps, clamp: Clamp) -> dict[str, np.ndarray]:
     }
     if metric == "ns":
         curves |= {name: soft_ns(h0, distances, other) for name, other in OF_CLAMPS.items()}
-    curves = {name: completed(steps.where_measured(of), grid) for name, of in curves.items()}
+    curves = {name: completed(steps.where_measured(curve), grid) for name, curve in curves.items()}
     areas = {name: auc(grid, of_samples) for name, of_samples in curves.items()}
     areas["whole_range"] = auc_full(grid, curves[RUN], f"pi_soft_{metric}")
     parts = {LOW: grid <= LOW_PI, EVERY_SECOND: np.arange(grid.size) % 2 == 0}

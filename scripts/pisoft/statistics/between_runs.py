@@ -25,7 +25,7 @@ def compare_runs(one: pd.DataFrame, other: pd.DataFrame) -> pd.DataFrame:
     for cell, rows in runs[0].groupby(CELL, sort=False):
         *group, dataset = cell
         if cell not in second or (
-            dataset == AVERAGE and len({of[tuple(group)] for of in datasets}) > 1
+            dataset == AVERAGE and len({values[tuple(group)] for values in datasets}) > 1
         ):
             continue
         both = rows.merge(second[cell], on="method", suffixes=("", "_other"))

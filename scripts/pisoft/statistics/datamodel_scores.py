@@ -158,8 +158,8 @@ def of_masks(masks: np.ndarray, scores: np.ndarray, changes: np.ndarray) -> np.n
     drop = -changes[:, None]  # (N, 1)
     kept_ranks, change_ranks = rankdata(kept, axis=0), rankdata(changes)[:, None]
     count_ranks = rankdata(masks.sum(axis=1))[:, None]
-    given = _given(kept_ranks, count_ranks), _given(change_ranks, count_ranks)
-    of_ranks = [correlation(kept_ranks, change_ranks), correlation(*given)]
+    residuals = _given(kept_ranks, count_ranks), _given(change_ranks, count_ranks)
+    of_ranks = [correlation(kept_ranks, change_ranks), correlation(*residuals)]
     return np.stack([*of_ranks, correlation(removed, drop), infidelity(removed, drop)])
 
 

@@ -35,7 +35,7 @@ def summaries(files: Files, settings: DecisionsJob) -> dict[str, Summary]:
     rows = files.rows("soft_samples")
     rows = rows[rows["metric"].isin(AUC_METRICS) & ~rows["dataset"].isin(settings.clustered)]
     tables = [
-        table for _, of in rows.groupby(CELL, sort=False) for table in decisions(of, settings)
+        table for _, cell in rows.groupby(CELL, sort=False) for table in decisions(cell, settings)
     ]
     decided = pd.concat([pd.DataFrame(columns=[*CELL, "method", "other", "available"]), *tables])
     tested = by_test(decided, files.rows("comparisons"))

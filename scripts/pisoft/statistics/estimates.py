@@ -84,8 +84,8 @@ class Estimates:
                     low[column], high[column] = np.quantile(draws, [tail, 1 - tail])
         spread = (low, high, errors, np.where(np.isfinite(reach), skewness(roots), np.nan))
         numbers = [values, *spread, n, np.where(clusters < n, clusters, np.nan), n_failed]
-        named = dict(zip(NUMBERS, map(np.asarray, numbers), strict=True))
-        return self.replicates.columns.to_frame(index=False).assign(**named)
+        columns = dict(zip(NUMBERS, map(np.asarray, numbers), strict=True))
+        return self.replicates.columns.to_frame(index=False).assign(**columns)
 
     def clusters_of(self, columns: pd.MultiIndex) -> np.ndarray:
         """Return the number of clusters in each column, (C,); 0 in one that is not here."""

@@ -123,12 +123,12 @@ def average_precision(scores: np.ndarray, evidence: np.ndarray) -> float:
 def average_precision_by_chance(k: int, m: int) -> float:
     """Return the mean average precision over all orders of m tokens, of which k are evidence.
 
-    An evidence token is equally often at each place i, after (i − 1) (k − 1) / (m − 1) other ones
+    An evidence token is equally often at each rank i, after (i − 1) (k − 1) / (m − 1) other ones
     on average: the mean is that of (1 + (i − 1) (k − 1) / (m − 1)) / i over i = 1 … m.
     """
-    places = np.arange(1, m + 1)
-    hits = (places - 1) * (k - 1) / max(m - 1, 1)
-    return float(((1 + hits) / places).mean())
+    ranks = np.arange(1, m + 1)
+    hits = (ranks - 1) * (k - 1) / max(m - 1, 1)
+    return float(((1 + hits) / ranks).mean())
 
 
 def _sample(

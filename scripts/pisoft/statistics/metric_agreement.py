@@ -79,13 +79,13 @@ def resampled_agreement(
     values = estimates.replicates.to_numpy()
     columns = estimates.replicates.columns.to_frame(index=False)
     cells = columns.groupby(["metric", "protocol", "model"], sort=False)["method"]
-    of_cells = {cell: dict(zip(of, of.index, strict=True)) for cell, of in cells}  # of methods
+    of_cells = {cell: dict(zip(names, names.index, strict=True)) for cell, names in cells}
     signs = {name: -1 if METRICS[name].best == "lowest" else 1 for name in (metric, *compared)}
     for (other, protocol, model), second in of_cells.items():
         first = of_cells.get((metric, "", model), {})
         methods = [name for name in first if name in second]
         if other in compared and methods:
-            left, right = ([of[name] for name in methods] for of in (first, second))
+            left, right = ([index[name] for name in methods] for index in (first, second))
             taus = kendall_taus(signs[metric] * values[:, left], signs[other] * values[:, right])
             keys = {"metric": metric, "protocol": protocol, "model": model, "other": other}
             names = pd.MultiIndex.from_tuples([(*keys.values(),)], names=[*keys])

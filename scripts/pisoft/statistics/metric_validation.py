@@ -109,8 +109,8 @@ def validation(
     for method in (*settings.ladder, CONTROL, *trivial, "anti-oracle"):
         scores = samples_of(method)
         rows.append(_row(mean_rows(scores, clusters), "mean", method=method, n=len(scores)))
-    made = pd.DataFrame(rows).fillna({"method": ""})
-    return made.assign(n_failed=len(values) - made["n"])
+    table = pd.DataFrame(rows).fillna({"method": ""})
+    return table.assign(n_failed=len(values) - table["n"])
 
 
 def _row(numbers: pd.DataFrame, part: str, **keys: Any) -> dict[str, Any]:

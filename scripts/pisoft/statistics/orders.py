@@ -43,7 +43,7 @@ def oriented_values(statistics: pd.DataFrame) -> pd.DataFrame:
     Cells (:data:`CELL`) are in their order of appearance.
     """
     rows = statistics.dropna(subset="value")
-    lowest = rows["metric"].isin([name for name, of in METRICS.items() if of.best == "lowest"])
+    lowest = rows["metric"].isin([name for name, m in METRICS.items() if m.best == "lowest"])
     rows = rows.assign(value=rows["value"].mask(lowest, -rows["value"]))
     return rows.set_index([*CELL, "method"])["value"].unstack("method", sort=False)
 

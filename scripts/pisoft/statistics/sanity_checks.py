@@ -88,9 +88,9 @@ def input_similarities(steps: Sequence[StepScores], method: str) -> pd.Series:
 
 
 def stretched(scores: np.ndarray, size: int) -> np.ndarray:
-    """Return scores (m,) read at as many places (size,) from the first to the last, linearly."""
-    places = np.linspace(0, 1, size)
-    return np.interp(places, np.linspace(0, 1, scores.size), scores)
+    """Return scores (m,) read at as many positions (size,) from the first to the last, linearly."""
+    positions = np.linspace(0, 1, size)
+    return np.interp(positions, np.linspace(0, 1, scores.size), scores)
 
 
 def _correlation(one: np.ndarray, other: np.ndarray) -> float:

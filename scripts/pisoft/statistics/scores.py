@@ -57,15 +57,15 @@ def read_scores(
     Raises:
         BenchmarkError: an unreadable file, or one that holds other samples than the prompts.
     """
-    asked = {row["sample_id"]: row for row in read_prompts(prompts)[:samples]}
-    of_asked = pc.field("sample_id").isin(pa.array([*asked], pa.string()))
+    rows_of_prompts = {row["sample_id"]: row for row in read_prompts(prompts)[:samples]}
+    of_prompts = pc.field("sample_id").isin(pa.array([*rows_of_prompts], pa.string()))
     by_step: dict[tuple[str, int], dict[str, Any]] = {}  # rows by method
     for path in attributions:
-        rows = read_table(path, "attributions", where=of_asked)
-        if missing := set(asked) - set(rows["sample_id"].to_pylist()):
+        rows = read_table(path, "attributions", where=of_prompts)
+        if missing := set(rows_of_prompts) - set(rows["sample_id"].to_pylist()):
             raise BenchmarkError(f"{path}: lacks sample '{min(missing)}' of {prompts}; {REPAIR}")
         for row in _evaluated(rows.to_pandas(), settings):
-            check_scores(path, row, asked[row["sample_id"]])
+            check_scores(path, row, rows_of_prompts[row["sample_id"]])
             of_methods = by_step.setdefault((row["sample_id"], row["step"]), {})
             if path.parts[-2] in of_methods:
                 raise BenchmarkError(
@@ -73,13 +73,13 @@ def read_scores(
                     f"{REPAIR}"
                 )
             of_methods[path.parts[-2]] = row
-    order = {sample_id: place for place, sample_id in enumerate(asked)}
+    order = {sample_id: index for index, sample_id in enumerate(rows_of_prompts)}
     for sample_id, step in sorted(by_step, key=lambda key: (order[key[0]], key[1])):
         of_methods = by_step[sample_id, step]
         yield StepScores(
-            prompt=asked[sample_id],
+            prompt=rows_of_prompts[sample_id],
             step=step,
-            perturbable=perturbable_positions(asked[sample_id], settings.scope),
+            perturbable=perturbable_positions(rows_of_prompts[sample_id], settings.scope),
             raw={
                 method: row["raw_scores"].astype(np.float64)
                 for method, row in of_methods.items()

@@ -104,7 +104,7 @@ def sensitivities(
                 metric, name, methods, of_dataset, settings, clusters
             )
     if samples:
-        missing[AVERAGE] = {key: why for of in missing.values() for key, why in of.items()}
+        missing[AVERAGE] = {key: why for one in missing.values() for key, why in one.items()}
         alternatives = alternatives_of(metric, settings.clamp, new_draws)
         for name, estimates in estimate(samples, settings).items():
             rows = compare_orders(estimates, alternatives, missing[name])

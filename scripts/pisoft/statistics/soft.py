@@ -109,7 +109,7 @@ def summarise_cells(
             metric: metric_of(metric, steps.h0, steps.draws[f"{metric}_distances"], clamp)
             for metric in METRICS
         }
-        curves = {name: steps.where_measured(of) for name, of in of_steps.items()}
+        curves = {name: steps.where_measured(curve) for name, curve in of_steps.items()}
         of_samples = _sample_rows(steps, _sample_metrics(steps, curves, clamp))
         of_curves = _curve_rows(steps, curves)
         samples.append(summary_table("soft_samples", [of_samples.assign(**cell.keys)]))

@@ -26,14 +26,14 @@ def read_pairs(
     target: Target = "label",
     rows: tuple[int, int] | None = None,
 ) -> list[tuple[Row, Row]]:
-    """Read prompts and their answers, of those between two places only if `rows` has these.
+    """Read prompts and their answers, only those of the range `rows` if there is one.
 
     Raises:
         BenchmarkError: as :func:`read_prompts` and :func:`read_generations`.
     """
-    asked = read_prompts(prompts)
-    answered = read_generations(generations, prompts, asked, target)
-    return list(zip(asked, answered, strict=True))[slice(*(rows or (None,)))]
+    prompt_rows = read_prompts(prompts)
+    answers = read_generations(generations, prompts, prompt_rows, target)
+    return list(zip(prompt_rows, answers, strict=True))[slice(*(rows or (None,)))]
 
 
 def read_cell(
@@ -211,9 +211,11 @@ def _check_generation(path: Path, row: Row, prompt: Row) -> None:
     for step, *pair in zip(steps, row["target_ids"], row["runner_up_ids"], strict=False):
         if len(set(pair)) == 1:
             _refuse(path, sample, f"the runner-up at step {step} is the target, token {pair[0]}")
-    asked, answered = prompt["counterfactuals"] or (), row["counterfactual_labels"] or ()
-    if len(asked) != len(answered):
-        _refuse(path, sample, f"has {len(answered)} answers to {len(asked)} counterfactuals")
+    count, answered = (
+        len(values or ()) for values in (prompt["counterfactuals"], row["counterfactual_labels"])
+    )
+    if count != answered:
+        _refuse(path, sample, f"has {answered} answers to {count} counterfactuals")
     predicted = row["predicted_label"]
     if predicted is not None and predicted not in prompt["label_words"]:
         allowed = ", ".join(dict.fromkeys(prompt["label_words"])) or "none"

@@ -22,7 +22,7 @@ def whole_files(*paths: Path) -> Iterator[list[Path]]:
         for path in paths:
             path.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=paths[0].parent, prefix=".") as folder:
-            written = [Path(folder, f"{place}{path.suffix}") for place, path in enumerate(paths)]
+            written = [Path(folder, f"{index}{path.suffix}") for index, path in enumerate(paths)]
             yield written
             for temporary, path in zip(written, paths, strict=True):
                 os.replace(temporary, path)

@@ -220,15 +220,15 @@ def _readable(path: Path) -> Iterator[None]:
 
 def _check_disjoint(files: Sequence[Path], tables: Sequence[pa.Table]) -> None:
     """Check that no sample is in two shards."""
-    places: dict[str, Path] = {}
+    file_of: dict[str, Path] = {}
     for file, table in zip(files, tables, strict=True):
         for sample in table.column("sample_id").unique().to_pylist():
-            if sample in places:
+            if sample in file_of:
                 raise BenchmarkError(
-                    f"{file}: sample '{sample}' is also in {places[sample]}; delete both and run "
+                    f"{file}: sample '{sample}' is also in {file_of[sample]}; delete both and run "
                     "the workflow again"
                 )
-            places[sample] = file
+            file_of[sample] = file
 
 
 def read_rows(path: Path, kind: str) -> list[dict[str, Any]]:

@@ -18,7 +18,7 @@ from pathlib import Path
 from pisoft.config.shards import Shards
 
 _ALL_SHARDS = re.compile(r"\.(\d+)-by-(\d+)")  # samples in all, and of a shard
-_SHARD = re.compile(r"\d+-\d+\.parquet")  # places of its samples
+_SHARD = re.compile(r"\d+-\d+\.parquet")  # range of its samples
 _BRACES = re.compile(r"\{([^{}]*)\}")
 
 
@@ -53,11 +53,11 @@ def shortened(files: Iterable[str], cut: Collection[str]) -> list[str]:
         cells += of_folder if folder is None else [_whole(folder, of_folder)]
     rows: list[list[tuple[str, ...]]] = [[(name,) for name in cell.split("/")] for cell in cells]
     # From the last name to the first, so that alternatives expand in the order of the cells.
-    for place in reversed(range(max(map(len, rows), default=0))):
+    for column in reversed(range(max(map(len, rows), default=0))):
         merged: list[list[tuple[str, ...]]] = []
         for row in rows:
-            if merged and _differ_only(merged[-1], row, place):
-                merged[-1][place] += row[place]
+            if merged and _differ_only(merged[-1], row, column):
+                merged[-1][column] += row[column]
             else:
                 merged.append(row)
         rows = merged
@@ -85,12 +85,12 @@ def _whole(folder: str, files: list[str]) -> str:
     return cell_path(parent, dataset, Shards(samples, size))
 
 
-def _differ_only(row: list[tuple[str, ...]], other: list[tuple[str, ...]], place: int) -> bool:
-    """Tell whether two rows have equal names everywhere but at a place."""
+def _differ_only(row: list[tuple[str, ...]], other: list[tuple[str, ...]], column: int) -> bool:
+    """Tell whether two rows have equal names in every column but one."""
     return (
-        len(row) == len(other) > place
-        and row[:place] == other[:place]
-        and row[place + 1 :] == other[place + 1 :]
+        len(row) == len(other) > column
+        and row[:column] == other[:column]
+        and row[column + 1 :] == other[column + 1 :]
     )
 
 

@@ -32,6 +32,6 @@ def table(view: View) -> grid.Table:
     """Build the table of the run."""
     results = view.results("accuracy")
     titles, lines = grid.each("model", view.settings.models), grid.each("dataset", results.datasets)
-    made = grid.blocks(results, titles, lines, COLUMNS, sparse=True)
+    blocks = grid.blocks(results, titles, lines, COLUMNS, sparse=True)
     below = [notes.text("accuracy"), notes.clusters(results)]
-    return grid.table(view, results, COLUMNS, made, below, "Dataset")
+    return grid.table(view, results, COLUMNS, blocks, below, "Dataset")

@@ -46,13 +46,13 @@ def table(view: View) -> grid.Table:
     ]
     metrics = CURVE_METRICS if results.methods else {}
     titles, lines = grid.each("metric", metrics), grid.each("method", results.methods)
-    made = grid.blocks(averages, titles, lines, columns, columns[0])
+    blocks = grid.blocks(averages, titles, lines, columns, columns[0])
     below = [NO_CONTROL]
     if metrics:
         better = [_better(averages, name, verdicts) for name in metrics]
         meaning = [notes.text("interval"), notes.of_table("advantage")]
         below = [*better, *meaning, notes.clamp(view.settings.clamp), notes.samples(results)]
-    return grid.table(view, results, columns, made, below)
+    return grid.table(view, results, columns, blocks, below)
 
 
 def spans_above_zero(rows: pd.DataFrame) -> str:

@@ -24,7 +24,7 @@ def table(view: View) -> grid.Table:
         columns.append(grid.Column(label, keys, grid.with_interval))
     most = results.rows.groupby("method")["n"].sum().idxmax()  # chance is of its samples
     task_of = dict(zip(results.rows["dataset"], results.rows["other"], strict=True))
-    made: list[grid.Block] = []
+    blocks: list[grid.Block] = []
     for metric in METRICS:
         titles = {
             f"{RECOVERY[metric]} · {label}": {
@@ -36,7 +36,7 @@ def table(view: View) -> grid.Table:
         }
         lines = grid.each("method", results.methods)
         chance = {"By chance": {"metric": BY_CHANCE[metric], "method": most}}
-        made += grid.blocks(results, titles, lines | chance, columns, order_by=columns[0])
+        blocks += grid.blocks(results, titles, lines | chance, columns, order_by=columns[0])
     coverage = view.results("coverage", metric="top_1_in_evidence", dataset=results.datasets)
     below = [notes.text("interval_of_shares"), notes.of_table("context_use")]
-    return grid.table(view, results, columns, made, [*below, *notes.of_coverage(coverage)])
+    return grid.table(view, results, columns, blocks, [*below, *notes.of_coverage(coverage)])

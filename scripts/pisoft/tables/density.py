@@ -34,7 +34,7 @@ def table(view: View) -> grid.Table:
     columns = grid.columns("metric", MEASURES, grid.with_interval)
     means = {"Density, mean over datasets": {"dataset": AVERAGE}}
     lines = grid.each("dataset", results.with_average)
-    made = [
+    blocks = [
         *grid.blocks(density, means, grid.each("method", density.methods), columns, columns[0]),
         *grid.blocks(correlations, titles, lines, grid.columns("other", MEASURES, _tested)),
     ]
@@ -42,7 +42,7 @@ def table(view: View) -> grid.Table:
     meaning = [f"{notes.text('interval')} {notes.text('densities')}", notes.of_table("density")]
     correlated = notes.sparse(view.settings, "single_samples", numbers="Spearman's ρ with the AUCs")
     below = [*meaning, missing, correlated, notes.samples(results)]
-    return grid.table(view, results, columns, made, below, "Method or dataset")
+    return grid.table(view, results, columns, blocks, below, "Method or dataset")
 
 
 def _tested(number: Number) -> grid.Entry:

@@ -101,7 +101,7 @@ def blocks(
     by value if its numbers have none; lines without a value keep their order at the end. `families`
     of the methods let readers group the lines. `sparse` drops lines without any number.
     """
-    made = []
+    shown = []
     for title, block in titles.items():
         rows = []
         for label, line in lines.items():
@@ -110,26 +110,28 @@ def blocks(
             if not (sparse and all(number is MISSING for number in numbers)):
                 entries = (column.show(n) for column, n in zip(columns, numbers, strict=True))
                 family = (families or {}).get(str(keys.get("method")), "")
-                place = 0.0
+                sort_key = 0.0
                 if order_by:
-                    place = _place(results.number({**keys, **order_by.keys}), order_by.ascending)
-                rows.append((place, Row(label, tuple(entries), family)))
-        made.append(Block(title, tuple(row for _, row in sorted(rows, key=itemgetter(0)))))
-    return tuple(made)
+                    sort_key = _sort_key(
+                        results.number({**keys, **order_by.keys}), order_by.ascending
+                    )
+                rows.append((sort_key, Row(label, tuple(entries), family)))
+        shown.append(Block(title, tuple(row for _, row in sorted(rows, key=itemgetter(0)))))
+    return tuple(shown)
 
 
-def _place(number: Number, ascending: bool) -> float:
+def _sort_key(number: Number, ascending: bool) -> float:
     """Return what a number is sorted by: its rank if it has one, else its value."""
     value = number.value if ascending else -number.value
-    place = value if np.isnan(number.rank) else number.rank
-    return np.inf if np.isnan(place) else place
+    sort_key = value if np.isnan(number.rank) else number.rank
+    return np.inf if np.isnan(sort_key) else sort_key
 
 
 def table(
     view: View,
     results: Results,
     columns: Sequence[Column],
-    made: Iterable[Block],
+    blocks: Iterable[Block],
     notes: Iterable[str | None],
     corner: str = "Method",
     spanners: Iterable[tuple[str, int]] = (),
@@ -139,7 +141,7 @@ def table(
         title=view.heading,
         corner=corner,
         columns=tuple(column.label for column in columns),
-        blocks=tuple(made),
+        blocks=tuple(blocks),
         notes=tuple(filter(None, notes)),
         values=results.values,
         spanners=tuple(spanners),
@@ -151,10 +153,10 @@ def table(
 
 def each(key: str, labels: Mapping[Any, str], **keys: Any) -> dict[str, Keys]:
     """Return a block or line for each value of a key; a label that is taken gets its name."""
-    made: dict[str, Keys] = {}
+    labelled: dict[str, Keys] = {}
     for name, label in labels.items():
-        made[f"{label} ({name})" if label in made else label] = {key: name, **keys}
-    return made
+        labelled[f"{label} ({name})" if label in labelled else label] = {key: name, **keys}
+    return labelled
 
 
 def metrics(names: Iterable[str]) -> dict[str, Keys]:
@@ -197,9 +199,9 @@ def interval_text(low: float, high: float, decimals: int) -> str | None:
     return signed(f"[{', '.join(texts)}]")
 
 
-def plain(decimals: int, of: str = "value") -> Show:
+def plain(decimals: int, attribute: str = "value") -> Show:
     """Show a number alone, or what else is known `of` it, such as `n`."""
-    return lambda number: Entry(number_text(getattr(number, of), decimals))
+    return lambda number: Entry(number_text(getattr(number, attribute), decimals))
 
 
 def with_interval(number: Number) -> Entry:

@@ -43,9 +43,9 @@ def table(view: View) -> grid.Table:
         f"{label}, {grad_ellm_label(weights)}": {"dataset": dataset, "method": weights}
         for (dataset, label), weights in product(results.datasets.items(), rows["method"].unique())
     }
-    made = grid.blocks(numbers, grid.metrics(AUC_METRICS), lines, columns)
+    blocks = grid.blocks(numbers, grid.metrics(AUC_METRICS), lines, columns)
     below = [notes.of_table("layer_study"), *notes.of_depths(results, lines)]
-    return grid.table(view, results, columns, made, below, corner="Dataset, method")
+    return grid.table(view, results, columns, blocks, below, corner="Dataset, method")
 
 
 def _depth(number: Number) -> grid.Entry:

@@ -32,12 +32,12 @@ def table(view: View) -> grid.Table:
         grid.Column("Means in order", {"part": "means_in_order"}, grid.plain(2)),
         grid.Column("Samples needed", {"part": NEEDED}, _needed),
     ]
-    made = grid.blocks(whole, grid.each("dataset", whole.datasets), lines, columns, sparse=True)
+    blocks = grid.blocks(whole, grid.each("dataset", whole.datasets), lines, columns, sparse=True)
     verdicts = _verdicts(whole, lines)
     shares = "Shares of samples and the noise order by the π-Soft metrics"
     by_sample = notes.sparse(view.settings, "single_samples", numbers=shares)
     below = [*verdicts, notes.of_table("metric_validation"), by_sample, notes.samples(whole)]
-    return grid.table(view, results, columns, made, below, corner="Metric")
+    return grid.table(view, results, columns, blocks, below, corner="Metric")
 
 
 def _verdicts(whole: Results, lines: grid.Labelled) -> Iterator[str]:

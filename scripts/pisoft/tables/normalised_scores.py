@@ -22,6 +22,6 @@ def table(view: View) -> grid.Table:
         columns += grid.columns("metric", labels, grid.with_interval, protocol=protocol)
         spanners.append((f"{protocol or 'any'} routing", len(names)))
     titles, lines = grid.each("dataset", results.datasets), grid.each("method", results.methods)
-    made = grid.blocks(results, titles, lines, columns, columns[0], sparse=True)
+    blocks = grid.blocks(results, titles, lines, columns, columns[0], sparse=True)
     below = [notes.of_table("normalised_scores"), notes.samples(results)]
-    return grid.table(view, results, columns, made, below, spanners=spanners)
+    return grid.table(view, results, columns, blocks, below, spanners=spanners)

@@ -29,10 +29,10 @@ SHOWN = (0.1, 0.5, 0.9)  # retaining probabilities, or those of the grid nearest
 def table(view: View) -> grid.Table:
     """Build the table of one protocol and model: measures by operator and π."""
     results = view.results("off_distribution")
-    made = of_datasets(results)
+    blocks = of_datasets(results)
     counts = notes.samples(results.select(metric="entropy", part=""))
     below = [notes.text("interval"), notes.of_table("off_distribution"), counts]
-    return grid.table(view, results, COLUMNS, made, below, corner="Ablation of random tokens")
+    return grid.table(view, results, COLUMNS, blocks, below, corner="Ablation of random tokens")
 
 
 def of_datasets(results: Results) -> tuple[grid.Block, ...]:

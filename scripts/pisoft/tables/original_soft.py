@@ -24,8 +24,8 @@ def table(view: View) -> grid.Table:
     numbers = grid.columns("metric", SHOWN, grid.ranked)
     columns = [grid.Column("Rank", numbers[0].keys, grid.rank), *numbers]
     titles, lines = grid.each("dataset", results.datasets), grid.each("method", results.methods)
-    made = grid.blocks(results, titles, lines, columns, columns[0], view.settings.families)
+    blocks = grid.blocks(results, titles, lines, columns, columns[0], view.settings.families)
     marks = notes.marks(results, view.settings.equivalence_margin)
     below = [notes.of_table("original_soft"), *marks, notes.clamp(view.settings.clamp)]
     below += notes.of_coverage(coverage)
-    return grid.table(view, results, columns, made, below)
+    return grid.table(view, results, columns, blocks, below)

@@ -26,7 +26,7 @@ def table(view: View) -> grid.Table:
     )
     columns = [*means, *gains, grid.Column("p-value", gains[-1].keys, grid.p_value)]
     lines = grid.each("method", results.methods)
-    made = grid.blocks(results, grid.metrics(METRICS), lines, columns, order_by=gains[-1])
+    blocks = grid.blocks(results, grid.metrics(METRICS), lines, columns, order_by=gains[-1])
     counts = notes.samples(results.select(part="gain"))
     below = [notes.text("interval"), notes.of_table("permutation_baseline"), counts]
-    return grid.table(view, results, columns, made, below)
+    return grid.table(view, results, columns, blocks, below)

@@ -28,10 +28,10 @@ def ranking(
     rank = grid.Column("Rank", by_dataset[-1].keys, grid.rank)
     titles, lines = grid.metrics(names), grid.each("method", coverage.methods)
     columns, families = [rank, *by_dataset], view.settings.families
-    made = grid.blocks(results, titles, lines, columns, order_by=rank, families=families)
+    blocks = grid.blocks(results, titles, lines, columns, order_by=rank, families=families)
     if below:
-        made += grid.blocks(results, {"By chance": {}}, below, columns)
+        blocks += grid.blocks(results, {"By chance": {}}, below, columns)
     clamp = notes.clamp(view.settings.clamp) if counted == "identity" else ""
     marks = notes.marks(results, view.settings.equivalence_margin)
     counts = [*notes.of_average(coverage), *notes.of_coverage(coverage), *notes.left_out(every)]
-    return grid.table(view, results, columns, made, [*on_metrics, *marks, clamp, *counts])
+    return grid.table(view, results, columns, blocks, [*on_metrics, *marks, clamp, *counts])

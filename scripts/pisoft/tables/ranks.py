@@ -32,9 +32,9 @@ def table(view: View) -> grid.Table:
         for label, line in lines.items()
         if np.isnan(results.number({**block, **line, "part": "rank"}).value)
     ]
-    made = grid.blocks(results, titles, lines, columns, columns[0])
+    blocks = grid.blocks(results, titles, lines, columns, columns[0])
     below = [notes.of_table("ranks"), *missing, notes.samples(statistics)]
-    return grid.table(view, results, columns, made, below)
+    return grid.table(view, results, columns, blocks, below)
 
 
 def _interval(number: Number) -> grid.Entry:

@@ -24,10 +24,10 @@ def table(view: View) -> grid.Table:
     results = view.results("sensitivity")
     lines = grid.each("part", ALTERNATIVES)
     grid_columns = columns(results, view.settings.methods)
-    made = grid.blocks(results, grid.metrics(AUC_METRICS), lines, grid_columns, sparse=True)
+    blocks = grid.blocks(results, grid.metrics(AUC_METRICS), lines, grid_columns, sparse=True)
     orders = notes.of_orders(results, ALTERNATIVES)
     below = [notes.of_table("sensitivity"), *orders, notes.samples(results)]
-    return grid.table(view, results, grid_columns, made, below, corner="Choice changed")
+    return grid.table(view, results, grid_columns, blocks, below, corner="Choice changed")
 
 
 def columns(results: Results, labels: Mapping[str, str]) -> list[grid.Column]:

@@ -40,7 +40,7 @@ def table(view: View) -> grid.Table:
         columns.append(grid.Column("Time, ms ↓", time, milliseconds, ascending=True))
         columns.append(grid.Column("Memory, MB", memory, megabytes))
     titles, lines = grid.each("dataset", results.datasets), grid.each("method", results.methods)
-    made = grid.blocks(results, titles, lines, columns, columns[0], sparse=True)
+    blocks = grid.blocks(results, titles, lines, columns, columns[0], sparse=True)
     selected = [methods[name] for name in SELECTED_METHODS.values() if name in methods]
     imported = [methods[name] for name in view.settings.imported]
     below = [
@@ -51,7 +51,7 @@ def table(view: View) -> grid.Table:
         notes.samples(results.of(seconds)),
     ]
     spanners = [(label, 2) for label in models.values()]
-    return grid.table(view, results, columns, made, below, spanners=spanners)
+    return grid.table(view, results, columns, blocks, below, spanners=spanners)
 
 
 def _milliseconds(seconds: float) -> str:

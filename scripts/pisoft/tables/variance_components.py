@@ -37,9 +37,9 @@ def table(view: View) -> grid.Table:
         for metric in AUC_METRICS
         for dataset, label in results.datasets.items()
     }
-    made = grid.blocks(results, titles, grid.each("method", results.methods), columns, columns[0])
+    blocks = grid.blocks(results, titles, grid.each("method", results.methods), columns, columns[0])
     shares = "Shares between samples and of draws"
     of_single = notes.sparse(view.settings, "single_samples", numbers=shares)
     areas = notes.sparse(view.settings, "completed_areas")
     below = [notes.of_table("variance_components"), areas, of_single]
-    return grid.table(view, results, columns, made, below)
+    return grid.table(view, results, columns, blocks, below)

@@ -118,7 +118,7 @@ def _latex(text: str) -> str:
     return " ".join(text.split()).translate(_LATEX_CHARACTERS)
 
 
-def _latex_lines(text: str, letters: int, side: str, place: str = "t", below: bool = False) -> str:
+def _latex_lines(text: str, letters: int, side: str, align: str = "t", below: bool = False) -> str:
     """Escape text for LaTeX in lines of so many letters, so that its column is no wider.
 
     Lines are aligned at `side`, `l`, `c` or `r`; the top (`t`) or bottom (`b`) one stands beside
@@ -128,7 +128,7 @@ def _latex_lines(text: str, letters: int, side: str, place: str = "t", below: bo
     if len(lines) < 2:
         return _latex(text)
     stacked = r" \\ ".join(map(_latex, lines))
-    code = rf"\begin{{tabular}}[{place}]{{@{{}}{side}@{{}}}}{stacked}\end{{tabular}}"
+    code = rf"\begin{{tabular}}[{align}]{{@{{}}{side}@{{}}}}{stacked}\end{{tabular}}"
     return rf"\raisebox{{0pt}}[\height][0pt]{{{code}}}" if below and len(lines) == 2 else code
 
 
@@ -174,7 +174,7 @@ def _lines(block: Block) -> int:
     return bool(block.title) + len(block.rows) + sum(intervals)
 
 
-def _places(spanners: Sequence[tuple[str, int]]) -> list[tuple[int, int]]:
+def _column_spans(spanners: Sequence[tuple[str, int]]) -> list[tuple[int, int]]:
     """Return the first and the last column of each heading over columns, that of labels being 1."""
     ends = accumulate((width for _, width in spanners), initial=1)
     return [(before + 1, last) for before, last in pairwise(ends)]
@@ -206,4 +206,4 @@ _LATEX = _environment(
     comment_end_string="#))",
 )
 _HTML.filters.update(unbroken=_unbroken)
-_LATEX.filters.update(latex=_latex, lines=_latex_lines, floats=_latex_floats, places=_places)
+_LATEX.filters.update(latex=_latex, lines=_latex_lines, floats=_latex_floats, spans=_column_spans)

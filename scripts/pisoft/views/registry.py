@@ -97,8 +97,8 @@ def files_of(
         names = ["dataset" if key == "part" else key for key in keys]
         files[kind] = []
         for choice in product(*([cell[name]] if name in cell else every[name] for name in names)):
-            named = dict(zip(keys, choice, strict=True))
-            path = Path(patterns[kind].format(**named))
-            cut = settings.cut(kind, named) if "part" in named else None
+            wildcards = dict(zip(keys, choice, strict=True))
+            path = Path(patterns[kind].format(**wildcards))
+            cut = settings.cut(kind, wildcards) if "part" in wildcards else None
             files[kind].append(Path(cell_path(str(path.parent), path.stem, cut)))
     return files

@@ -73,7 +73,7 @@ class Results:
 
     @cached_property
     def _constant(self) -> dict[str, Any]:
-        return {key: of.iloc[0] for key, of in self._keys.items() if of.nunique() == 1}
+        return {key: values.iloc[0] for key, values in self._keys.items() if values.nunique() == 1}
 
     @cached_property
     def _numbers(self) -> dict[tuple[Any, ...], Number]:

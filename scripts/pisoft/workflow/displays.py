@@ -9,7 +9,7 @@ from typing import Any
 
 from snakemake.io import report
 
-from pisoft.pages.groups import DOCS, ORDER, group_of, place_of
+from pisoft.pages.groups import DOCS, ORDER, group_of, reading_index
 from pisoft.store.schemas import FILES
 from pisoft.views.registry import Display, displays_in
 
@@ -57,7 +57,7 @@ class Displays:
     def __init__(self, room: str, data: Path, rules: Path, cells: Cells) -> None:
         self.room, self.data, self.rules, self._cells = room, data, rules, cells
         self.settings = {"tables": "display", "figures": "figure"}[room]
-        in_order = dict(sorted(displays_in(room).items(), key=lambda one: place_of(one[0])))
+        in_order = dict(sorted(displays_in(room).items(), key=lambda one: reading_index(one[0])))
         self.paths = {name: self._paths_of(name, one) for name, one in in_order.items()}
         self.displays = {name: one for name, one in in_order.items() if self.paths[name]}
 

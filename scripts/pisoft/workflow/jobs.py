@@ -133,8 +133,8 @@ def cell_of(wildcards: Any) -> str:
 
 def stated_throughput(settings: Any) -> float | None:
     """Return the FLOP/s of a GPU that a profile's default-resources state; None without."""
-    stated = (settings.default_resources or {}).get("throughput")
-    value = getattr(stated, "raw", stated)  # of Snakemake's class, or as Python's callers give it
+    text = (settings.default_resources or {}).get("throughput")
+    value = getattr(text, "raw", text)  # of Snakemake's class, or as Python's callers give it
     return None if value is None else flops_per_second(str(value))
 
 

@@ -23,8 +23,8 @@ def runs_in(folder: Path) -> Iterator[tuple[int, str | None]]:
     """
     for process in psutil.process_iter():
         try:
-            named = any(Path(part).name == "snakemake" for part in process.cmdline()[:3])
-            is_driver = named and Path(process.cwd()).resolve() == folder.resolve()
+            is_snakemake = any(Path(part).name == "snakemake" for part in process.cmdline()[:3])
+            is_driver = is_snakemake and Path(process.cwd()).resolve() == folder.resolve()
             if is_driver or any(run.is_relative_to(folder.resolve()) for run in _runs_of(process)):
                 yield process.pid, process.environ().get("SLURM_JOB_ID")
         except psutil.Error:  # it has ended, or belongs to somebody else
@@ -65,12 +65,12 @@ def queued_jobs() -> dict[str, Path]:
     if shutil.which("squeue") is None:
         return {}
     listed = (line.split(" ", 1) for line in slurm("squeue", "--noheader", "--format=%A %Z"))
-    return {job: Path(place) for job, place in listed}
+    return {job: Path(directory) for job, directory in listed}
 
 
 def jobs_in(folder: Path, queue: Mapping[str, Path]) -> list[str]:
     """Return the ids of queued jobs that work in a folder, the present one left out."""
-    inside = {job for job, place in queue.items() if place.resolve() == folder.resolve()}
+    inside = {job for job, directory in queue.items() if directory.resolve() == folder.resolve()}
     return sorted(inside - {os.environ.get("SLURM_JOB_ID")}, key=int)
 
 

@@ -208,8 +208,8 @@ class SealedPersistence(FilePersistence):
             outside = [file for file in job.input if file not in makers]
             inputs = [(file, self._recipe(maker)) for file, maker in makers.items()]
             # A parameter with the name of an input says what the job reads of files from outside.
-            stated = [files for name, files in job.input.items() if job.params.get(name)]
-            compared = [file for file in outside if not any(file in files for files in stated)]
+            represented = [files for name, files in job.input.items() if job.params.get(name)]
+            compared = [file for file in outside if not any(file in files for files in represented)]
             # Not the rule's name, which is another one where this workflow is a module.
             parts = [
                 sorted(job.output),
@@ -261,7 +261,7 @@ def has_seals(job: Any) -> bool:
 
 def _without_paths(settings: str, files: Iterable[str]) -> str:
     """Return settings, as JSON, with no paths of files and of the folders that they lie in."""
-    for path in {place for file in files for place in (file, str(Path(file).parent))}:
+    for path in {path for file in files for path in (file, str(Path(file).parent))}:
         settings = settings.replace(json.dumps(path), "path")  # unlike any string, without quotes
     return settings
 

@@ -173,12 +173,12 @@ def time_left(plan: Mapping[int, Planned], seconds: Mapping[int, float], elapsed
     least one; `elapsed` are since the first job began.
     """
     planned: dict[str, float] = defaultdict(float)
-    taken: dict[str, float] = defaultdict(float)
+    spent: dict[str, float] = defaultdict(float)
     for number, of_job in seconds.items():
         rule, expected = plan.get(number, Planned("", of_job))
         planned[rule] += expected
-        taken[rule] += of_job
-    pace = {rule: taken[rule] / (planned[rule] or 1) for rule in taken}
+        spent[rule] += of_job
+    pace = {rule: spent[rule] / (planned[rule] or 1) for rule in spent}
     usual = median(pace.values())
     remaining = (job for number, job in plan.items() if number not in seconds)
     left = sum(expected * pace.get(rule, usual) for rule, expected in remaining)

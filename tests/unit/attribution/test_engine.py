@@ -251,7 +251,7 @@ def job(tmp_path):
     settings = AttributeJob(
         model=local_model(), reinitialised_layers=None, masked_model=None, target="label",
         step_scores=None, scope=None, method="my_method", options={}, seed=1, block_size=2,
-        token_budget=72, first_place=0,
+        token_budget=72, first_sample=0,
     ).to_json()  # fmt: skip
     model = [tmp_path / "model/config.json"]
     return argparse.Namespace(**files, settings=settings, model=model, gpus=None)
@@ -316,7 +316,8 @@ def test_the_target_is_explained_and_its_log_probability_is_measured(job):
             continue
         settings = EvaluateJob(
             model=given.model, seed=1, block_size=2, token_budget=72, compile=False, target=target,
-            protocol="dynamic", evaluation=DrawSettings(pi_grid=(0.3, 0.7), draws=1), first_place=0,
+            first_sample=0, protocol="dynamic",
+            evaluation=DrawSettings(pi_grid=(0.3, 0.7), draws=1),
         )  # fmt: skip
         files = {"attributions": job.output, "output": job.output.with_name("soft.parquet")}
         files["settings"] = settings.to_json()

@@ -11,10 +11,10 @@ from pisoft.config.shards import (
     dataset_of,
     enclosing_part,
     evaluation_parts,
-    first_place,
+    first_sample,
     parts,
-    places,
     sample_limit,
+    sample_range,
 )
 from pisoft.config.studies import Permuted
 from pisoft.errors import BenchmarkError
@@ -57,8 +57,8 @@ def test_shards_are_whole_shards_of_the_evaluation_and_these_whole_blocks(
 ):
     config = run_of(size, factor, evaluated, max_samples=count)
     large, of_evaluation = (made(config, "small", "pieces") for made in (parts, evaluation_parts))
-    assert [places(part) for part in large] == expected
-    assert [places(part) for part in of_evaluation] == smaller
+    assert [sample_range(part) for part in large] == expected
+    assert [sample_range(part) for part in of_evaluation] == smaller
     assert {dataset_of(part) for part in large} == {"pieces"}
     halves = parts(config, "small", "pieces", SLOW)
     for part in of_evaluation:
@@ -66,8 +66,8 @@ def test_shards_are_whole_shards_of_the_evaluation_and_these_whole_blocks(
         assert half in halves
         assert outer in large
         assert enclosing_part(config, "small", half) == outer
-        if places(part):
-            (a, f), (b, e), (c, d) = map(places, (outer, half, part))
+        if sample_range(part):
+            (a, f), (b, e), (c, d) = map(sample_range, (outer, half, part))
             assert a <= b <= c < d <= e <= f
 
 
@@ -75,7 +75,7 @@ def test_slow_methods_and_their_permuted_scores_have_half_as_many_samples():
     """Half of 24 samples are cut to a whole evaluation of 8."""
     config = run_of(24, 1, 8, max_samples=20, metric_validation={})
     cuts = {
-        name: list(map(places, parts(config, "small", "pieces", name)))
+        name: list(map(sample_range, parts(config, "small", "pieces", name)))
         for name in (SLOW, "random", *config.sources(Permuted))
     }
     halves, whole = [(0, 8), (8, 16), (16, 20)], [(0, 20)]
@@ -111,4 +111,4 @@ def test_there_are_no_more_shards_than_jobs_that_can_be_planned():
 
 
 def test_a_shard_begins_at_the_place_in_its_name():
-    assert [first_place(part) for part in ("sst2", "sst2/0-64", "sst2/64-80")] == [0, 0, 64]
+    assert [first_sample(part) for part in ("sst2", "sst2/0-64", "sst2/64-80")] == [0, 0, 64]

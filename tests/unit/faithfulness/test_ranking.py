@@ -20,7 +20,7 @@ from pisoft.errors import BenchmarkError
 from pisoft.faithfulness import counterfactuals, ranking
 from pisoft.faithfulness.counterfactuals import drawn, proposed
 from pisoft.faithfulness.perturbed_inputs import next_token_logits
-from pisoft.faithfulness.ranking import RankingEvaluator, kept_tokens, token_places
+from pisoft.faithfulness.ranking import RankingEvaluator, kept_tokens, token_ranks
 from pisoft.models.generation import classify
 from pisoft.models.masked import replacements
 from pisoft.seeds import keyed_generator
@@ -129,8 +129,8 @@ def test_curves_equal_one_plain_forward_per_perturbed_prompt(shape, options):
             "deletion": [order[:count] for count in counts],
             "insertion": [order[count:] for count in counts],
         }
-        for curve, places in gone.items():
-            flips = [plain_answer(plain, ids, one, **asked) != clean for one in places]
+        for curve, ranks in gone.items():
+            flips = [plain_answer(plain, ids, one, **asked) != clean for one in ranks]
             row = rows[prompt["sample_id"], curve]
             assert (row["status"], row["flips"], row["perturbable"]) == ("ok", flips, len(order))
             assert row["auc"] == pytest.approx(sum(flips) / steps)
@@ -144,7 +144,7 @@ def test_curves_equal_one_plain_forward_per_perturbed_prompt(shape, options):
 @pytest.mark.parametrize("steps", [1, 4, 20])
 def test_each_step_takes_its_rounded_share_of_the_highest_tokens(count, steps):
     raw = np.random.default_rng(count).permutation(count).astype(float)
-    deletion, insertion = kept_tokens(token_places(raw, 1, "s"), steps)
+    deletion, insertion = kept_tokens(token_ranks(raw, 1, "s"), steps)
     assert (deletion == ~insertion).all(), "the curves are each other's complement"
     for step, kept in enumerate(insertion, start=1):
         taken = round(Fraction(step * count, steps))
@@ -154,13 +154,13 @@ def test_each_step_takes_its_rounded_share_of_the_highest_tokens(count, steps):
 
 def test_equal_scores_are_ordered_by_lot_the_same_for_every_method():
     first, second = np.zeros(40), np.full(40, 7.0)
-    places = token_places(first, 3, "s")
-    assert (places == token_places(second, 3, "s")).all()
+    ranks = token_ranks(first, 3, "s")
+    assert (ranks == token_ranks(second, 3, "s")).all()
     lots = keyed_generator(3, "ranking", "s", 0).random(40)
-    assert (np.argsort(places) == np.argsort(lots)).all()
+    assert (np.argsort(ranks) == np.argsort(lots)).all()
     raised = first.copy()
     raised[30] = 1
-    assert token_places(raised, 3, "s")[30] == 0, "lots decide between equals only"
+    assert token_ranks(raised, 3, "s")[30] == 0, "lots decide between equals only"
 
 
 # Counterfactuals ------------------------------------------------------------------------------

@@ -89,7 +89,7 @@ def test_facts_are_those_of_all_shards(tmp_path):
         packages=[{"torch": "2", "numpy": "2"}, {"torch": "3", "numpy": "2"}],
         peak_memory_mb=[5.0, 3.5],
         peak_device_memory_mb=[None, 7.5],
-        settings=[{"model": model, "first_place": place} for place in (0, 2)],
+        settings=[{"model": model, "first_sample": place} for place in (0, 2)],
     )  # fmt: skip
     assert read_provenance(path) == {
         "kind": "attributions",
@@ -97,7 +97,7 @@ def test_facts_are_those_of_all_shards(tmp_path):
         "packages": {"torch": "2, 3", "numpy": "2"},
         "peak_memory_mb": 5.0,
         "peak_device_memory_mb": 7.5,
-        "settings": {"model": model, "first_place": "0, 2"},
+        "settings": {"model": model, "first_sample": "0, 2"},
     }
     assert computed_on([path]) == "H100 and A100"
     assert made_with([path]) == {"code": (), "python": (), "torch": ("2", "3"), "numpy": ("2",)}

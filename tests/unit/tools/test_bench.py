@@ -108,7 +108,7 @@ def finished(tmp_path_factory):
     scores = attribute_block(method(method.Options(), Context(seed=1)), model, pairs)
     settings = EvaluateJob(
         model=local_model(name=MODEL), protocol="dynamic", target="label", seed=1, block_size=2,
-        evaluation=DrawSettings(pi_grid=(0.2, 0.5, 0.8)), first_place=0, token_budget=None,
+        evaluation=DrawSettings(pi_grid=(0.2, 0.5, 0.8)), first_sample=0, token_budget=None,
         compile=False,
     )  # fmt: skip
     origin = provenance(settings.model_dump(mode="json"))

@@ -142,7 +142,7 @@ def test_an_evaluation_reads_its_samples_of_a_larger_shard(paper, method, scores
         for folder, places in zip(folders, ("0-672", "0-672", scores), strict=True)
     ]
     settings = Jobs(paper, None, ROOT / "scripts", "python").settings("evaluate")(cell)
-    assert (json.loads(settings)["first_place"], json.loads(settings)["rows"]) == (504, [504, 672])
+    assert (json.loads(settings)["first_sample"], json.loads(settings)["rows"]) == (504, [504, 672])
 
 
 def test_missing_scores_made_elsewhere_end_the_run_with_what_to_do(tmp_path):

@@ -25,7 +25,7 @@ from pisoft.config.jobs.fields import (
 from pisoft.config.resolved import Config
 from pisoft.config.run_file import GenerationSettings
 from pisoft.config.settings import At, JobSettings
-from pisoft.config.shards import enclosing_part, first_place, places
+from pisoft.config.shards import enclosing_part, first_sample, sample_range
 from pisoft.config.studies import RANDOM, Control, Permuted, allowed
 
 
@@ -42,8 +42,8 @@ def _rows(config: Config, model: str, part: str) -> tuple[int, int] | None:
     larger = enclosing_part(config, model, part)
     if part == larger:
         return None
-    first, end = places(part) or (0, 0)
-    return first - first_place(larger), end - first_place(larger)
+    first, end = sample_range(part) or (0, 0)
+    return first - first_sample(larger), end - first_sample(larger)
 
 
 # Of the prompts in a job's input, the first one and the one behind the last; None: all.
@@ -88,7 +88,7 @@ class AttributeJob(CellSettings, of="evaluated_methods.{method}"):
     method: Annotated[str, At("evaluated_methods.{method}.file")]
     options: dict[str, Any]
     # Of the samples, in the dataset's order of sampling: it decides what float32 repeats.
-    first_place: Annotated[int, At(first_place)]
+    first_sample: Annotated[int, At(first_sample)]
 
 
 class ExportJob(JobSettings, of="run_file"):
@@ -134,7 +134,7 @@ class EvaluateJob(CellSettings):
         TargetToken, At(lambda config, method, dataset: config.target_token(method, dataset))
     ]
     # Of the samples, in the dataset's order of sampling.
-    first_place: Annotated[int, At(first_place)]
+    first_sample: Annotated[int, At(first_sample)]
 
 
 def _operators(config: Config, protocol: Protocol) -> tuple[Ablation, ...]:

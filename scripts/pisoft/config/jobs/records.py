@@ -16,7 +16,7 @@ from pisoft.config.datasets import (
 from pisoft.config.jobs.fields import DatasetName, Loaded, Seed
 from pisoft.config.resolved import Config
 from pisoft.config.settings import At, JobSettings
-from pisoft.config.shards import dataset_of, places, sample_limit
+from pisoft.config.shards import dataset_of, sample_limit, sample_range
 
 
 class FetchJob(JobSettings, of="datasets.{dataset}"):
@@ -34,7 +34,7 @@ class FetchJob(JobSettings, of="datasets.{dataset}"):
 
 
 def _samples(config: Config, part: str) -> tuple[int, int] | int | None:
-    return places(part) or sample_limit(config, dataset_of(part))
+    return sample_range(part) or sample_limit(config, dataset_of(part))
 
 
 def _local(config: Config, part: str) -> FetchJob | None:
@@ -48,7 +48,7 @@ class SampleJob(JobSettings):
     """Settings of `sample_dataset`."""
 
     dataset: Annotated[str, At(dataset_of)]
-    # How many, or the places of a shard; None: all.
+    # How many, or the range of a shard; None: all.
     samples: Annotated[int | tuple[int, int] | None, At(_samples)]
     seed: Seed
     # How local files are read; other records have been fetched. A shard depends on its own alone.
