@@ -22,7 +22,7 @@ from helpers.tiny_tokenizers import (
     numbered_tokenizer,
 )
 from pisoft.errors import BenchmarkError
-from pisoft.models.masked import _places, load_masked_model, replacements, shared_vocabulary
+from pisoft.models.masked import _slots, load_masked_model, replacements, shared_vocabulary
 from pisoft.models.tokenizer import load_tokenizer
 
 CPU = torch.device("cpu")
@@ -197,17 +197,17 @@ def test_a_window_shows_what_stands_around_its_token(tokenizer):
     ids = tokenizer("".join(sentences), add_special_tokens=False)["input_ids"]
     texts = [text_of(tokenizer, [token]) for token in ids]
     masked = roberta(context=32, vocabulary_size=300)  # cuts words that the explained model knows
-    places = _places(masked, texts, range(len(ids)))
-    assert {len(place.ids) for place in places} == {32}
-    assert [place.position for place in places] == list(range(len(ids)))
-    for place in places:
-        assert place.ids[place.mask] == masked.tokenizer.mask_token_id
-        left, right = place.ids[1 : place.mask], place.ids[place.mask + 1 : -1]
+    slots = _slots(masked, texts, range(len(ids)))
+    assert {len(slot.ids) for slot in slots} == {32}
+    assert [slot.position for slot in slots] == list(range(len(ids)))
+    for slot in slots:
+        assert slot.ids[slot.mask] == masked.tokenizer.mask_token_id
+        left, right = slot.ids[1 : slot.mask], slot.ids[slot.mask + 1 : -1]
         before, after = (text_of(masked.tokenizer, side) for side in (left, right))
-        assert "".join(texts[: place.position]).endswith(before)
-        assert "".join(texts[place.position + 1 :]).startswith(after)
-        assert left or place.position == 0
-        assert right or place.position == len(ids) - 1
+        assert "".join(texts[: slot.position]).endswith(before)
+        assert "".join(texts[slot.position + 1 :]).startswith(after)
+        assert left or slot.position == 0
+        assert right or slot.position == len(ids) - 1
 
 
 def test_the_common_vocabulary_is_computed_once_per_tokenizer(masked, monkeypatch):
