@@ -140,7 +140,7 @@ def _standings(rows: pd.DataFrame) -> Iterator[dict[str, Any]]:
 def _differences(
     first: Settings, second: Settings, datasets: Collection[str] | None = None
 ) -> Iterator[str]:
-    """Yield the settings in which two runs differ, as `KEY: HERE, there THERE`.
+    """Yield the settings in which two runs differ: `KEY: HERE, there THERE`; of lists, the items.
 
     A setting that one run alone states is left out if it is of one of the `datasets`, which the
     other run lacks; without `datasets` any such setting is, as options of methods are.
@@ -148,8 +148,20 @@ def _differences(
     for key, values in differences(first, second).items():
         if NOT_STATED in values and (datasets is None or key.partition(".")[0] in datasets):
             continue
-        here, there = (
-            text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
-            for text in (v if isinstance(v, str) else json.dumps(v) for v in values)
-        )
-        yield f"{key}: {here}, there {there}"
+        yield f"{key}: {_listed(*values) or ', there '.join(map(_shortened, values))}"
+
+
+def _listed(here: Any, there: Any) -> str:
+    """Return which items only one of two lists has; empty for other values."""
+    if not (isinstance(here, list) and isinstance(there, list)):
+        return ""
+    only = {
+        "here": [str(item) for item in here if item not in there],
+        "there": [str(item) for item in there if item not in here],
+    }
+    return ", ".join(f"{side} also {' and '.join(items)}" for side, items in only.items() if items)
+
+
+def _shortened(value: Any) -> str:
+    text = value if isinstance(value, str) else json.dumps(value)
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
