@@ -74,7 +74,7 @@ def test_the_scores_of_a_method_give_its_numbers_to_the_bit_and_nothing_else_run
     soft = target.format("soft/dynamic")
     broken = project.snakemake("--cores", "1", soft, check=False)
     assert broken.returncode != 0
-    first = f"sample '{wrong[1]['sample_id']}', step 0: pl"
+    first = f"sample '{wrong[1]['sample_id']}', step 0: po"
     line = f"wrong input_ids: 1 of {SAMPLES} rows, the first: {first}"
     assert f"error: mine.parquet: toy on toy-sentiment: {line}" in broken.stdout
     assert line in check(project).stdout
