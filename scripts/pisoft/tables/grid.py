@@ -101,7 +101,7 @@ def blocks(
     by value if its numbers have none; lines without a value keep their order at the end. `families`
     of the methods let readers group the lines. `sparse` drops lines without any number.
     """
-    shown = []
+    filled = []
     for title, block in titles.items():
         rows = []
         for label, line in lines.items():
@@ -112,12 +112,11 @@ def blocks(
                 family = (families or {}).get(str(keys.get("method")), "")
                 sort_key = 0.0
                 if order_by:
-                    sort_key = _sort_key(
-                        results.number({**keys, **order_by.keys}), order_by.ascending
-                    )
+                    ordering = results.number({**keys, **order_by.keys})
+                    sort_key = _sort_key(ordering, order_by.ascending)
                 rows.append((sort_key, Row(label, tuple(entries), family)))
-        shown.append(Block(title, tuple(row for _, row in sorted(rows, key=itemgetter(0)))))
-    return tuple(shown)
+        filled.append(Block(title, tuple(row for _, row in sorted(rows, key=itemgetter(0)))))
+    return tuple(filled)
 
 
 def _sort_key(number: Number, ascending: bool) -> float:

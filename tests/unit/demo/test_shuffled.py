@@ -1,4 +1,4 @@
-"""Training on shuffled labels: which answers go where, and what the twin shares with its model."""
+"""Training on shuffled labels: which answers go where, and what both models share."""
 
 from __future__ import annotations
 
@@ -52,10 +52,10 @@ def test_the_shuffle_depends_on_the_seed_and_a_group_on_no_other():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("architecture", ["llama", "mistral"])
-def test_a_twin_has_its_models_tokenizer_and_beginning_and_other_answers(
+def test_shuffled_labels_leave_tokenizer_and_beginning_and_change_the_weights(
     architecture, root, tmp_path, monkeypatch
 ):
-    """Prompts and target tokens of the model are the twin's only if both cut texts alike."""
+    """Prompts and target tokens of the model are the same only if both cut texts alike."""
     monkeypatch.chdir(root)
     small = {
         "extends": f"demo-{architecture}",
@@ -69,16 +69,16 @@ def test_a_twin_has_its_models_tokenizer_and_beginning_and_other_answers(
         "catalogue": {"models": {"small": small}},
     }  # fmt: skip
     config = load_config(raw, root / "config/catalogue", "run.yaml", load_method)
-    original, twin = tmp_path / "original", tmp_path / "twin"
+    original, shuffled = tmp_path / "original", tmp_path / "shuffled"
     monkeypatch.setattr("pisoft.demo.models.exact_match", lambda *_: RIGHT)
-    for folder, variant in {original: "", twin: "shuffled-labels"}.items():
+    for folder, variant in {original: "", shuffled: "shuffled-labels"}.items():
         settings = TrainJob.of(config, model="small", variant=variant).to_json()
         train_model.main(argparse.Namespace(settings=settings, output_folder=folder))
     for file in ("tokenizer.json", "tokenizer_config.json", "config.json"):
-        assert (original / file).read_bytes() == (twin / file).read_bytes()
-    weights = [load_file(folder / "model.safetensors") for folder in (original, twin)]
+        assert (original / file).read_bytes() == (shuffled / file).read_bytes()
+    weights = [load_file(folder / "model.safetensors") for folder in (original, shuffled)]
     assert weights[0].keys() == weights[1].keys()
     assert any((weights[0][name] != weights[1][name]).any() for name in weights[0])
-    report = json.loads((twin / "training.json").read_text())
+    report = json.loads((shuffled / "training.json").read_text())
     assert report["required_accuracy"] == 0
     assert report["settings"]["shuffled_labels"] is True

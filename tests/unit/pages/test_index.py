@@ -104,8 +104,8 @@ def test_signs_and_shading_are_those_of_the_legend_with_and_without_random_score
     assert (standings[1].marks[0], standings[1].leads) == ("≡", True), "equivalent to the best"
     assert any("†" in line.marks for line in standings) == has_control
     assert ("†" in section.paragraphs[0]) == has_control
-    said_once = verdict.count("Not tested against random scores, which have no value here.")
-    assert said_once == (not has_control)
+    count = verdict.count("Not tested against random scores, which have no value here.")
+    assert count == (not has_control)
 
 
 def test_the_worked_example_keeps_half_of_the_tokens_on_average():

@@ -1,4 +1,4 @@
-"""What stored draws say of scores: against the evaluation's own masks, SciPy and brute force."""
+"""Datamodel scores from stored draws, against the evaluation's own masks, SciPy and brute force."""
 
 import functools
 import itertools
