@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Iterable
 from difflib import get_close_matches
 from functools import wraps
+from pathlib import Path
 from typing import ParamSpec, TypeVar
 
 Parameters = ParamSpec("Parameters")
@@ -42,6 +43,16 @@ def did_you_mean(name: str, allowed: Iterable[str]) -> str:
     nearest = get_close_matches(str(name)[:LONGEST_NAME], choices, n=1, cutoff=0.5)
     hint = f"; did you mean '{nearest[0]}'?" if nearest else ";"
     return f"{hint} allowed: {', '.join(choices) if choices else 'none'}"
+
+
+def nearest_path(path: str | Path) -> str:
+    """Return ``"; did you mean 'x'?"`` for a path that does not exist; empty if none is alike."""
+    missing = Path(path)
+    while not missing.parent.is_dir():
+        missing = missing.parent
+    beside = [entry.name for entry in missing.parent.iterdir()]
+    nearest = get_close_matches(missing.name[:LONGEST_NAME], beside, n=1)
+    return f"; did you mean '{missing.parent / nearest[0]}'?" if nearest else ""
 
 
 def in_one_line(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:

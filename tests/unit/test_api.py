@@ -297,6 +297,9 @@ class TestErrors:
             ("saliency", {"generated": [5, "a"]}, "option generated: token id 'a' is outside"),
             ("saliency", {"target": "good"}, "option target: token id 'good' is outside"),
             ("saliency", {"foil": -1}, "option foil: token id -1 is outside the vocabulary"),
+            ("saliency", {"target": True}, "option target: token id True is outside"),
+            ("saliency", {"seed": -1}, r"^attribute: seed: must be .* equal to 0 \(got -1\)"),
+            ("value_zeroing", {"threshold": 2}, r"threshold: must be less than 2 \(got 2\)"),
         ],
     )
     def test_methods_and_options_are_named(self, model, prompt, method, options, message):
@@ -380,6 +383,9 @@ class TestErrors:
         for name in ("/nope/x", "no/such/folder"):
             with pytest.raises(BenchmarkError, match=f"^model '{name}': no such folder, and no na"):
                 pisoft.load(name, device="cpu")
+        for misspelt in (f"{folder}s", f"{folder}s/weights"):
+            with pytest.raises(BenchmarkError, match=f"; did you mean '{folder}'\\?"):
+                pisoft.load(misspelt)
         with pytest.raises(BenchmarkError, match=r"^dtype: not allowed for a model that is loaded"):
             pisoft.load(model, dtype=torch.float32)
         with pytest.raises(BenchmarkError, match="revision: unknown key"):

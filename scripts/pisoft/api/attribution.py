@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+from pydantic import Field
 
 from pisoft.api.models import AnyModel, load
 from pisoft.api.prompts import Messages, Prompt, check_length, usable_prompt
@@ -30,6 +31,12 @@ Row = dict[str, Any]
 Function = Callable[[list[int], int], ArrayLike]
 """From the token ids that are read and the id of the explained token to one score per id read."""
 Scorer = AttributionMethod | Function | Sequence[Any]
+
+
+class SeededSettings(EvaluationSettings):
+    """`evaluation` of a run file, with the run's seed."""
+
+    seed: int = Field(1, ge=0)
 
 
 @in_one_line
@@ -83,11 +90,12 @@ def attribute(
     model.check_ids(generated, f"method '{method}': option generated")
     if target is not None:
         model.check_ids([target], f"method '{method}': option target")
-    scope = validate(EvaluationSettings, {"scope": scope}, "attribute").scope
-    context = Context(seed, token_budget(None, model.device), masked, scope=scope)
+    settings = validate(SeededSettings, {"scope": scope, "seed": seed}, "attribute")
+    budget = token_budget(None, model.device)
+    context = Context(settings.seed, budget, masked, scope=settings.scope)
     scorer = checked_method(method, options, context, model) if isinstance(method, str) else method
     if target is None:
-        target = _preferred(model, {**row, "input_ids": read}, context.token_budget)
+        target = _preferred(model, {**row, "input_ids": read}, budget)
     explained = {"output_ids": [*generated, target], "steps": [len(generated)]}
     answer = {**empty_row(row, OK), **explained, "target_ids": [target]}
     if foil is not None:

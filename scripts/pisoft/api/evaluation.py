@@ -13,14 +13,20 @@ from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 from pydantic import Field, model_validator
 
-from pisoft.api.attribution import Function, Scorer, answers, checked_method, scored_rows
+from pisoft.api.attribution import (
+    Function,
+    Scorer,
+    SeededSettings,
+    answers,
+    checked_method,
+    scored_rows,
+)
 from pisoft.api.models import AnyModel, load
 from pisoft.api.prompts import Messages, Prompt, prompt_rows
 from pisoft.api.scores import Scores
 from pisoft.attribution.base import Context
 from pisoft.config.base import Protocol
 from pisoft.config.cells import Cell
-from pisoft.config.evaluation import EvaluationSettings
 from pisoft.config.jobs.summaries import ResamplingJob
 from pisoft.config.run_file import GenerationSettings
 from pisoft.config.studies import HIDE
@@ -48,11 +54,10 @@ COLUMNS = ["protocol", "model", "method", "metric", "label", "pi"]
 COLUMNS += ["value", "low", "high", "n", "n_failed", "failures"]
 
 
-class Settings(EvaluationSettings, GenerationSettings):
+class Settings(SeededSettings, GenerationSettings):
     """What :func:`evaluate` takes by name, as in a run file but for how many steps it explains."""
 
     protocol: Protocol = "dynamic"
-    seed: int = Field(1, ge=0)
     max_new_tokens: int = Field(1, gt=0)
     step_interval: int = Field(1, gt=0)
     block_size: int = Field(16, gt=0)

@@ -12,7 +12,7 @@ from pisoft.config.base import is_repository
 from pisoft.config.jobs.fields import LoadedModel, loaded_model
 from pisoft.config.models import ModelEntry
 from pisoft.config.validation import validate
-from pisoft.errors import BenchmarkError, in_one_line
+from pisoft.errors import BenchmarkError, in_one_line, nearest_path
 from pisoft.models.loading import load_model, wrapped_model
 from pisoft.models.masked import MaskedLanguageModel, load_masked_model
 from pisoft.models.model import LanguageModel
@@ -103,6 +103,7 @@ def _located(source: Any, **options: Any) -> tuple[LoadedModel, Path | None]:
     if folder is None and not is_repository(str(source)):
         raise BenchmarkError(
             f"model '{source}': no such folder, and no name on the hub, which is `owner/name`"
+            f"{nearest_path(source)}"
         )
     location = {"kind": "hub", "repository": str(source)}
     if folder is not None:

@@ -21,7 +21,10 @@ class ValueZeroingOptions(MethodOptions):
     """How a layer's distances become scores; the defaults are what Inseq does."""
 
     threshold: float = Field(
-        1e-5, ge=0, description="Cosine distances below this count as 0, as in Inseq; 0: none do."
+        1e-5,
+        ge=0,
+        lt=2,
+        description="Cosine distances below this count as 0, as in Inseq; 0: none do.",
     )
     normalise_layers: bool = Field(
         True,

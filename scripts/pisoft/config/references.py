@@ -19,7 +19,7 @@ from pisoft.config.models import (
 from pisoft.config.resolved import Config
 from pisoft.config.studies import SELECTED_LABELS, Control, SanityChecks
 from pisoft.config.validation import selected
-from pisoft.errors import BenchmarkError, did_you_mean
+from pisoft.errors import BenchmarkError, did_you_mean, nearest_path
 
 
 def check_restrictions(config: Config, available: Mapping[str, Iterable[str]], origin: str) -> None:
@@ -92,7 +92,7 @@ def _problems(source: object, config: Config) -> Iterator[str]:
             for path in paths:
                 yield from _braces(path)
                 if not Path(path).is_file():
-                    yield f"path: no such file: {path}"
+                    yield f"path: no such file: {path}{nearest_path(path)}"
         case ScoresFile(path=path):  # which need not be there until its scores are imported
             yield from _braces(source.path_of("", ""), ", {model} and {dataset}")
             results = Path("results", config.run_file.run)
@@ -109,7 +109,7 @@ def _problems(source: object, config: Config) -> Iterator[str]:
         case LocalModel(path=path):
             yield from _braces(path)
             if not Path(path).is_dir():
-                yield f"path: no such folder: {path}"
+                yield f"path: no such folder: {path}{nearest_path(path)}"
             if not Path(path, "config.json").is_file():
                 yield f"path: {path} holds no config.json, so it is not a model folder"
             if not any(Path(path).glob("*.safetensors")):
@@ -120,8 +120,7 @@ def _problems(source: object, config: Config) -> Iterator[str]:
         case GgufModel(path=path):
             yield from _braces(path)
             if not Path(path).is_file():
-                siblings = [sibling.name for sibling in Path(path).parent.glob("*.gguf")]
-                yield f"path: no such file: {path}" + did_you_mean(Path(path).name, siblings)
+                yield f"path: no such file: {path}{nearest_path(path)}"
             with Path(path).open("rb") as file:
                 if file.read(4) != b"GGUF":
                     yield f"path: {path} is not a GGUF file"

@@ -131,7 +131,10 @@ def _sentence(problem: Mapping[str, Any], where: str) -> str:
     message = re.sub(r"^\w+ should", "must", message)  # Input, Tuple, Dictionary, String
     sentence = f"{location}: {next(wording, message[:1].lower() + message[1:])}"
     quiet = isinstance(value, dict) or kind in ("missing", "union_tag_not_found")
-    return sentence if quiet else f"{sentence} (got {_shown.repr(value)})"
+    if quiet:
+        return sentence
+    advice = "; write null to leave it out" if value is False and "section" in sentence else ""
+    return f"{sentence} (got {_shown.repr(value)}){advice}"
 
 
 def selected(selection: Any, available: Iterable[str], where: str) -> list[str]:

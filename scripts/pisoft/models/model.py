@@ -209,7 +209,9 @@ class LanguageModel(Decoder):
     def check_ids(self, ids: Sequence[int], where: str) -> None:
         """Raise a BenchmarkError if a token id is outside the vocabulary."""
         size = self.vocabulary_size
-        outside = [i for i in ids if not (hasattr(i, "__index__") and 0 <= i < size)]
+        outside = [
+            i for i in ids if isinstance(i, bool) or not (hasattr(i, "__index__") and 0 <= i < size)
+        ]
         if outside:
             raise BenchmarkError(
                 f"{where}: token id {outside[0]!r} is outside the vocabulary of model "

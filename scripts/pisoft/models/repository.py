@@ -18,7 +18,7 @@ from pisoft.datasets.hub import (
     hub_advice,
     read_commit,
 )
-from pisoft.errors import BenchmarkError
+from pisoft.errors import BenchmarkError, nearest_path
 
 ORIGIN = "origin.json"  # in a folder of converted weights: from what
 
@@ -121,7 +121,9 @@ def model_files(model: LoadedModel, folder: Path | None, weights: bool = False) 
     elif folder.is_dir():
         location, names = folder, [path.name for path in folder.iterdir()]
     else:
-        raise BenchmarkError(f"model '{model.name}': no such folder: {folder}")
+        raise BenchmarkError(
+            f"model '{model.name}': no such folder: {folder}{nearest_path(folder)}"
+        )
     if weights:
         check_weights(names, f"model '{model.name}': {_origin(model, location)}")
     return location

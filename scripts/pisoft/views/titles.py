@@ -75,7 +75,7 @@ def controls_in_order(rows: pd.DataFrame, pairs: Iterable[str]) -> str:
             findings[f"auc_{metric}"] = f"at {share_text(in_order, len(lows), 'value')} of π"
     if not findings:
         return ""
-    return f"All pairs of controls are ordered better than by chance {by_metric(findings)}"
+    return f"Better than chance on all pairs of controls: {by_metric(findings)}"
 
 
 def entropy_differences(rows: pd.DataFrame, operators: Mapping[str, str]) -> str:

@@ -130,6 +130,8 @@ def test_a_run_file_says_what_jobs_may_ask_of_its_site(load):
             for name in ("a/b/c", "../b", "/b", "\u041erg/model", "a--b/c", "a/-b", "a/b.")
         ),
         ("models/small/source/revision", "a/../b", ["revision: must be letters, digits and"]),
+        ("run/ranking", False,
+         ["ranking: must be a section of keys (got False); write null to leave it out"]),
         # unknown names
         ("run/models", ["smal"], ["run.yaml: models: unknown name 'smal'", "'small'?"]),
         ("run/datasets", ["review"], ["run.yaml: datasets: unknown name", "'reviews'?"]),
@@ -500,7 +502,7 @@ def gguf_model(path):
 def test_a_gguf_file_is_looked_at_before_any_job(load, tmp_path):
     (tmp_path / "mine.Q4_0.gguf").write_bytes(b"GGUF and more")
     assert load(models=["mine"], catalogue=gguf_model(tmp_path / "mine.Q4_0.gguf"))
-    missing = r"model 'mine': source.path: no such file: .*; did you mean 'mine\.Q4_0\.gguf'\?"
+    missing = r"model 'mine': source.path: no such file: .*; did you mean '.*/mine\.Q4_0\.gguf'\?"
     with pytest.raises(BenchmarkError, match=missing):
         load(models=["mine"], catalogue=gguf_model(tmp_path / "mine.Q4_1.gguf"))
     (tmp_path / "other.gguf").write_bytes(b"PK")

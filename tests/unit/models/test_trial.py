@@ -181,3 +181,12 @@ def test_an_exception_of_the_class_is_one_line():
     with pytest.raises(BenchmarkError, match=r"cannot be followed: KeyError: .*$") as caught:
         LanguageModel(built, "toy")
     assert "\n" not in str(caught.value)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("value", [torch.nan, torch.inf])
+def test_weights_without_a_finite_logit_are_refused_before_any_job_needs_them(value):
+    built = random_model("llama-gqa").network
+    built.model.norm.weight[3] = value
+    with pytest.raises(BenchmarkError, match="none of its logits is finite: its weights may hold"):
+        LanguageModel(built, "toy")

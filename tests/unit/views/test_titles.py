@@ -68,7 +68,7 @@ def test_a_pair_is_in_order_only_where_its_interval_lies_above_chance(lows, titl
         for pair, low in zip(pairs, at_pi, strict=True)
     ]
     made = controls_in_order(results("metric_validation", rows), pairs)
-    assert made == (title and f"All pairs of controls are ordered better than by chance {title}")
+    assert made == (title and f"Better than chance on all pairs of controls: {title}")
 
 
 @pytest.mark.parametrize(
