@@ -221,12 +221,12 @@ class DatasetEntry(Strict):
     max_words: int | None = Field(None, gt=0)
     """Longest record to sample, in words of all its fields together; null: any length."""
     shard_size: int | None = Field(None, gt=0)
-    """Samples per job, rounded down to whole blocks (at least one). An interrupted job loses at
-    most one shard; adding samples keeps complete shards. Jobs of slow methods have half as many.
-    null: one job for all."""
+    """Samples per job, in whole blocks, rounded up to whole shards of the evaluation. An
+    interrupted job loses at most one shard; adding samples keeps complete shards. Jobs of slow
+    methods have half as many. null: one job for all."""
     evaluation_shard_size: int | None = Field(None, gt=0)
-    """Samples per job of the π-Soft evaluation, the longest stage, rounded in the same way;
-    null: `shard_size`."""
+    """Samples per job of the π-Soft evaluation, the longest stage, rounded down to whole blocks (at
+    least one); null: `shard_size`."""
     truncate: Name | None = None
     """Field to shorten when a prompt is too long; null: the longest."""
     expected: ExpectedRecords | None = None

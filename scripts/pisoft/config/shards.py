@@ -45,8 +45,8 @@ class Shards(NamedTuple):
 def shards(config: Config, model: str, dataset: str, *, halves: bool = False) -> Shards | None:
     """Return how a dataset is cut for a model, or cut for its slow methods; None: it is not.
 
-    A shard holds `shard_size` samples, cut down to whole half shards; a half shard has half of
-    them, cut down to whole shards of the evaluation.
+    A shard holds as many shards of the evaluation as `shard_size` samples fill or begin, a half
+    shard half as many, rounded down, and a shard whole half shards.
 
     Raises:
         BenchmarkError: as :func:`evaluation_shards`.
@@ -54,8 +54,10 @@ def shards(config: Config, model: str, dataset: str, *, halves: bool = False) ->
     size, cut = config.datasets[dataset].shard_size, evaluation_shards(config, model, dataset)
     if size is None or cut is None:
         return None
-    half = cut.size * max(1, size // 2 // cut.size)
-    return cut._replace(size=half if halves else half * max(1, size // half))
+    whole_blocks = size - size % config.run_file.block_size
+    number = max(1, -(-whole_blocks // cut.size))
+    half = max(1, number // 2)
+    return cut._replace(size=cut.size * (half if halves else number - number % half))
 
 
 def evaluation_shards(config: Config, model: str, dataset: str) -> Shards | None:
