@@ -271,8 +271,10 @@ def test_a_heatmap_colours_content_by_score_and_escapes_tokens(prompt):
 
 
 def test_random_scores_and_masks_differ_between_prompts(model, prompt):
-    other = pisoft.prompt(model, [CHAT[0] | {"content": "Answer [briefly]."}, CHAT[1]])
-    assert other["sample_id"] != prompt["sample_id"]
+    words = CHAT[1]["content"]
+    others = ([CHAT[0] | {"content": "Answer [briefly]."}, CHAT[1]], CHAT[1:], words)
+    ids = {pisoft.prompt(model, other)["sample_id"] for other in others}
+    assert len(ids | {prompt["sample_id"]}) == 4
 
 
 class TestErrors:

@@ -114,7 +114,8 @@ def _row(
     if not any(turn["role"] == "user" and turn["content"].strip() for turn in dialogue):
         raise BenchmarkError(f"{where}: there is no user message with text")
     fields = {f"text{index}": turn["content"] for index, turn in enumerate(dialogue)}
-    text = "\n".join(f"{turn['role']} {turn['content']}" for turn in dialogue)
+    # Plain text and a chat of the same words are different prompts.
+    text = "\n".join(f"{'text' if plain else turn['role']} {turn['content']}" for turn in dialogue)
     key = blake2b(text.encode(), digest_size=8).hexdigest()
     record = {"sample_id": key, "fields": fields, "label": None, "status": OK}
     record |= dict.fromkeys(("evidence", "counterfactuals"))

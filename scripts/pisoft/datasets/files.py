@@ -8,7 +8,7 @@ from __future__ import annotations
 import csv
 import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import chain, islice
 from typing import Any, Literal
 
@@ -42,7 +42,7 @@ def read_file(path: str, source: FileDataset) -> tuple[tuple[str, ...], Iterator
             f"a {source.format} file names its columns itself"
         )
     elif source.format == "parquet":
-        columns = tuple(_parquet(path, "read_schema").names)
+        columns = tuple(_parquet(path, lambda file: file.schema_arrow.names))
         records = _rows(path)
     else:
         whole = _json_lines(path)
@@ -128,16 +128,18 @@ def _json_object(line: str, where: str) -> Row:
 
 
 def _rows(path: str) -> Iterator[Row]:
-    yield from _parquet(path, "read_table").to_pylist()
+    yield from _parquet(path, lambda file: file.read().to_pylist())
 
 
-def _parquet(path: str, read: str) -> Any:
-    import pyarrow.parquet as parquet
+def _parquet(path: str, read: Callable[[Any], Any]) -> Any:
     from pyarrow import ArrowException
+    from pyarrow.parquet import ParquetFile
 
     try:
-        return getattr(parquet, read)(path)
-    except (OSError, ArrowException) as error:
+        with ParquetFile(path) as file:
+            return read(file)
+    # Among values that Python has none of are dates after the year 9999.
+    except (OSError, ArrowException, ValueError, OverflowError) as error:
         raise _unreadable(path, "parquet", error) from error
 
 

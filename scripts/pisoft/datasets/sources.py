@@ -5,6 +5,7 @@ Heavy imports wait until needed: the workflow checks column names while it parse
 
 from __future__ import annotations
 
+import logging
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -13,7 +14,7 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
-from pisoft.config.datasets import EmbeddedDataset, FileDataset, HubDataset, TextField
+from pisoft.config.datasets import EmbeddedDataset, FileDataset, HubDataset, Labels, TextField
 from pisoft.config.jobs.records import FetchJob
 from pisoft.datasets.embedded import make_records
 from pisoft.datasets.files import DELIMITERS, read_file
@@ -23,6 +24,8 @@ from pisoft.datasets.sentences import first_sentences
 from pisoft.errors import BenchmarkError, did_you_mean
 from pisoft.records import label_key
 from pisoft.store.parquet import EMPTY_RECORD, OK, TOO_MANY_WORDS, UNKNOWN_LABEL
+
+logger = logging.getLogger(__name__)
 
 Row = dict[str, Any]
 
@@ -47,7 +50,8 @@ def fetch(settings: FetchJob) -> list[Row]:
 
     Raises:
         BenchmarkError: a file or split cannot be read, has no records, lacks a column or has other
-            columns than the first, an id is repeated, or no record's label has a label word.
+            columns than the first, an id is repeated, or labels have no label word while a label
+            word has no record.
     """
     configured = settings.source
     if isinstance(configured, HubDataset):
@@ -66,14 +70,8 @@ def fetch(settings: FetchJob) -> list[Row]:
     origin = " and ".join(source.origin for source in sources)
     if isinstance(configured, HubDataset):
         origin = _hub_origin(configured, configured.splits)
-    labels, records = settings.labels, [record for source in sources for record in source.records]
-    if labels is not None and all(row["label"] is None for row in rows):
-        values = Counter(label_key(record.get(labels.column)) for record in records)
-        frequent = ", ".join(f"'{value}'" for value, _ in values.most_common(5))
-        raise BenchmarkError(
-            f"{origin}: no value of column '{labels.column}' has a label word: found {frequent}; "
-            f"`labels.words` allows {', '.join(labels.words)}"
-        )
+    if settings.labels is not None:
+        _check_labels(settings.labels, sources, origin)
     column = settings.id_column or (
         "record_id" if isinstance(configured, EmbeddedDataset) else None
     )
@@ -196,10 +194,12 @@ def _check_columns(settings: FetchJob, columns: Mapping[str, Sequence[str]]) -> 
     for origin, present in columns.items():
         for key, column in column_names.items():
             where = f"dataset '{settings.dataset}': {key}: {origin}"
-            if column is not None and column not in present:
+            if column is None:
+                continue
+            if column not in present:
                 hint = did_you_mean(column, present)
                 raise BenchmarkError(f"{where} has no column '{column}'{hint}")
-            if list(present).count(column or "") > 1:
+            if list(present).count(column) > 1:
                 raise BenchmarkError(f"{where} has several columns '{column}'")
     first = next(iter(columns))
     for origin, present in columns.items():
@@ -208,6 +208,24 @@ def _check_columns(settings: FetchJob, columns: Mapping[str, Sequence[str]]) -> 
                 f"dataset '{settings.dataset}': {origin} has the columns {', '.join(present)}, but "
                 f"{first} has {', '.join(columns[first])}; give records of the same columns"
             )
+
+
+def _check_labels(labels: Labels, sources: Sequence[Source], origin: str) -> None:
+    """Check that no label word lacks records while values lack a label word."""
+    values = Counter(
+        label_key(record.get(labels.column)) for source in sources for record in source.records
+    )
+    unknown = [f"'{value}'" for value, _ in values.most_common() if value not in labels.words]
+    absent = [f"'{value}'" for value in labels.words if value not in values]
+    if not unknown:
+        return
+    found = ", ".join(unknown[:5])
+    problem = f"{origin}: column '{labels.column}' holds values without a label word: {found}"
+    if absent:
+        raise BenchmarkError(
+            f"{problem}; it never holds {' or '.join(absent)}, which `labels.words` has a word for"
+        )
+    logger.warning(problem)
 
 
 def _row(settings: FetchJob, source: Source, index: int) -> Row:
@@ -273,7 +291,11 @@ def _text(value: Any, where: str) -> str:
         return ""
     if not isinstance(value, str | int | float):
         raise BenchmarkError(f"{where}: holds a {type(value).__name__}, expected text")
-    # JSON may hold halves of surrogate pairs, which no file can store.
+    return _storable(value)
+
+
+def _storable(value: Any) -> str:
+    """Return a value as text without halves of surrogate pairs: JSON may hold them, no file can."""
     return str(value).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
@@ -291,8 +313,8 @@ def _word_count(texts: Mapping[str, str]) -> int:
 def _answer(value: Any) -> str | None:
     """Return a reference answer as text; several ones on a line each."""
     if isinstance(value, list | tuple):
-        return "\n".join(str(one) for one in value)
-    return None if value is None else str(value)
+        return "\n".join(map(_storable, value))
+    return None if value is None else _storable(value)
 
 
 def _evidence(
@@ -320,7 +342,7 @@ def _identifiers(sources: Sequence[Source], column: str, origin: str) -> list[st
                     f"{source.origin}: record {number}: id_column '{column}': no id; give every "
                     "record one, or choose no column to use a hash of the texts"
                 )
-            identifiers[str(record[column])] += 1
+            identifiers[_storable(record[column])] += 1
     for value, count in identifiers.items():
         if count > 1:
             raise BenchmarkError(

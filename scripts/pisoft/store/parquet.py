@@ -23,7 +23,7 @@ import pyarrow.parquet as pq
 
 from pisoft.errors import BenchmarkError, did_you_mean
 from pisoft.store.files import whole_files
-from pisoft.store.schemas import SCHEMAS
+from pisoft.store.schemas import FILES, SCHEMAS
 from pisoft.store.shards import shards_of
 
 OK = "ok"
@@ -111,7 +111,7 @@ def write_rows(
             raise BenchmarkError(f"{path}: columns missing or unknown for '{kind}': {odd}")
     try:
         table = pa.Table.from_pylist([dict(row) for row in rows], schema=schema)
-    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+    except (ValueError, TypeError, OverflowError) as error:
         raise BenchmarkError(f"{path}: a value does not fit '{kind}': {error}") from error
     write_table(path, kind, table, provenance)
 
@@ -135,11 +135,16 @@ def write_table(path: Path, kind: str, table: pa.Table, provenance: Mapping[str,
 
 
 def _check_values(path: Path, table: pa.Table, kind: str) -> None:
-    """Check that no value is null that may not be, and that every status is known."""
-    for name in table.column_names:
-        nulls = table.column(name).null_count
-        if nulls and not SCHEMAS[kind].field(name).nullable:
-            raise BenchmarkError(f"{path}: column '{name}' has {nulls} nulls, allowed: none")
+    """Check that no value is null that may not be, alone or in a list, and every status known."""
+    for column in FILES[kind].columns:
+        if column.name not in table.column_names:
+            continue
+        values = table.column(column.name)
+        nulls = 0 if column.nullable else values.null_count
+        if pa.types.is_list(column.kind) and not column.gaps:
+            nulls += pc.list_flatten(values).null_count
+        if nulls:
+            raise BenchmarkError(f"{path}: column '{column.name}' has {nulls} nulls, allowed: none")
     if "status" in table.column_names:
         for status in table.column("status").unique().to_pylist():
             if status not in STATUSES:
@@ -185,12 +190,12 @@ def _read_file(
     path: Path, kind: str, names: Sequence[str], where: pc.Expression | None
 ) -> pa.Table:
     """Read columns of one file; see :func:`read_table`."""
-    with _readable(path):
-        present = set(pq.read_schema(path).names)
+    # Opened once: another file may take its place while it is read.
+    with _readable(path), pa.OSFile(str(path)) as file:
+        present = set(pq.read_schema(file).names)
         chosen = [name for name in names if name in present]
-        table = pq.read_table(
-            path, partitioning=None, columns=chosen, filters=where, page_checksum_verification=True
-        )
+        table = pq.read_table(file, columns=chosen, filters=where, page_checksum_verification=True)
+        table.validate(full=True)  # texts are UTF-8
     for field in map(SCHEMAS[kind].field, names):
         if field.name not in present:
             raise BenchmarkError(
@@ -212,7 +217,9 @@ def _readable(path: Path) -> Iterator[None]:
         yield
     except FileNotFoundError as error:
         raise BenchmarkError(f"{path}: no such file; the workflow makes it") from error
-    except (OSError, ValueError) as error:  # ArrowInvalid is a ValueError
+    except PermissionError as error:  # the file may be sound
+        raise BenchmarkError(f"{path}: cannot be read: {error}") from error
+    except (OSError, ValueError, pa.ArrowException) as error:
         raise BenchmarkError(
             f"{path}: is not a readable Parquet file ({error}); {_REPAIR}"
         ) from error

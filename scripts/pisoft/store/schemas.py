@@ -17,6 +17,7 @@ class Column(NamedTuple):
     kind: pa.DataType
     meaning: str
     nullable: bool = False
+    gaps: bool = False  # whether values of its lists may be null
 
 
 class File(NamedTuple):
@@ -182,10 +183,12 @@ FILES: dict[str, File] = {
             Column("margins", _FLOATS, "logit of the target minus that of the runner-up"),
             _optional("predicted_label", _TEXT, "label word that the model prefers"),
             _LABEL,
-            _optional(
+            Column(
                 "counterfactual_labels",
                 _TEXTS,
                 "label word that the model prefers in each counterfactual",
+                nullable=True,
+                gaps=True,
             ),
             _optional("correct", _TRUTH, "whether the predicted label is the record's"),
             _optional("greedy_token_id", _WHOLE, "first token without the limit to label words"),
@@ -333,7 +336,13 @@ FILES: dict[str, File] = {
             *_CELL,
             _SAMPLE,
             _METRIC,
-            _optional("values", pa.list_(_REAL), "one per π; null: not measured, or failed"),
+            Column(
+                "values",
+                pa.list_(_REAL),
+                "one per π; null: not measured, or failed",
+                nullable=True,
+                gaps=True,
+            ),
         ),
     ),
     "ranking_samples": File(

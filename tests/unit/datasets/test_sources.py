@@ -90,6 +90,7 @@ LONG = "word " * 60_000
             "jsonl", '{"text": "a \\ud83d b \\ud83d\\ude42", "label": 1}\n',  # half a pair
             ["a \ufffd b 🙂"],
         ),
+        ("csv", "text,label,,\na,1,,\n", ["a"]),
         ("jsonl", '{"text": " \\n a  b\\t", "label": 1}', ["a  b"]),
     ],
 )  # fmt: skip
@@ -125,6 +126,12 @@ def test_a_record_that_cannot_be_used_is_a_row_with_a_status(tmp_path, record, s
     assert (row["label"] is None) == (status == UNKNOWN_LABEL)
 
 
+def test_values_without_a_label_word_are_named_where_every_word_has_records(tmp_path, caplog):
+    fetched(tmp_path, *RECORDS, {"text": "so so", "label": True}, {"text": "so", "label": "1.0"})
+    (message,) = caplog.messages
+    assert message.endswith("column 'label' holds values without a label word: 'true', '1.0'")
+
+
 def test_words_of_all_fields_are_counted(tmp_path):
     records = [{"text": "a b c", "title": title, "label": 1} for title in ("d", "d e")]
     rows = fetched(tmp_path, *records, fields=fields("text", "title"), max_words=4)
@@ -144,7 +151,11 @@ def test_ids_are_numbered_if_hashes_are_equal_or_come_from_a_column(tmp_path):
     [
         (
             [{"text": "a", "label": "pos"}, {"text": "b", "label": "neg"}], {},
-            r"found 'pos', 'neg'; .* allows 1, 0",
+            r"without a label word: 'pos', 'neg'; it never holds '1' or '0', which `labels.words`",
+        ),
+        (
+            [*RECORDS[:1], {"text": "b", "label": "O"}], {},
+            "column 'label' holds values without a label word: 'O'; it never holds '0', which",
         ),
         (
             [{**record, "key": "k7"} for record in RECORDS], {"id_column": "key"},
@@ -167,6 +178,15 @@ def test_answers_are_kept_on_a_line_each_and_only_the_first_sentences_of_a_text(
     shortened = {"text": TextField(column="text", first_sentences=2)}
     (row,) = fetched(tmp_path, record, fields=shortened, answer_column="answers")
     assert (row["fields"]["text"], row["answer"]) == ("One. Two.", "one\ntwo")
+
+
+@pytest.mark.parametrize("answer", ["a\ud83d", ["a\ud83d"]])
+def test_half_a_character_in_an_id_or_an_answer_is_stored_as_a_mark(answer, tmp_path):
+    record = {"text": "t", "label": 1, "key": "k\ud83d", "answer": answer}
+    source = json_lines(tmp_path / "f", [record])
+    rows = fetch(settings(source, id_column="key", answer_column="answer"))
+    write_rows(tmp_path / "out.parquet", "datasets", rows, {})
+    assert [(row["sample_id"], row["answer"]) for row in rows] == [("d/k\ufffd", "a\ufffd")]
 
 
 def test_texts_that_join_to_the_same_bytes_differ_in_id(tmp_path):
@@ -216,6 +236,19 @@ def test_an_absent_column_is_named_with_what_is_there(check, changes, key, colum
 COLUMNS = {"columns": ("text", "label")}
 
 
+def parquet(**columns):
+    """Return the bytes of a Parquet file."""
+    with pa.BufferOutputStream() as stream:
+        pq.write_table(pa.table({"text": ["a"], "label": [1]} | columns), stream)
+        return stream.getvalue().to_pybytes()
+
+
+NO_UTF8 = pa.Array.from_buffers(
+    pa.string(), 1, [None, pa.py_buffer(b"\0\0\0\0\2\0\0\0"), pa.py_buffer(b"\xff\xfe")]
+)
+YEAR_33658 = pa.array([10**15], pa.timestamp("ms"))
+
+
 @pytest.mark.parametrize(
     ("form", "content", "more", "complaint"),
     [
@@ -229,6 +262,8 @@ COLUMNS = {"columns": ("text", "label")}
         ("csv", "text,text,label\na,b,1\n", {}, "has several columns 'text'"),
         ("csv", b"text,label\n\xff\xfe,1\n", {}, "cannot be read as csv in UTF-8"),
         ("parquet", "no parquet", {}, "cannot be read as parquet"),
+        ("parquet", parquet(text=NO_UTF8), {}, "cannot be read as parquet"),
+        ("parquet", parquet(written=YEAR_33658), {}, "cannot be read as parquet"),
         ("jsonl", json.dumps(RECORDS[0]), COLUMNS, "`columns` is for csv and tsv"),
         ("tsv", "a\t1\textra\n", COLUMNS, "line 1 has 3 values, expected 2"),
         (

@@ -1,21 +1,26 @@
 """Typed files: what fits is stored, what does not is refused, and nothing is half-written."""
 
+import errno
 import os
 import platform
 import re
 import stat
 import subprocess
 import sys
+from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 import pisoft
+from helpers.explained_rows import answer
 from helpers.workflow_rules import parsed_rules
 from pisoft.errors import BenchmarkError
+from pisoft.store import parquet
 from pisoft.store.parquet import (
     made_with,
     meanings,
@@ -105,6 +110,74 @@ def test_a_flipped_bit_is_refused_and_never_another_number(tmp_path):
         read_table(path, "attributions")
 
 
+def test_a_flipped_bit_of_the_schema_is_no_traceback(tmp_path):
+    path = tmp_path / "a.parquet"
+    write_rows(path, "attributions", [ROW], {})
+    stored = path.read_bytes()
+    for index in range(len(stored) - 500, len(stored)):
+        path.write_bytes(stored[:index] + bytes([stored[index] ^ 2]) + stored[index + 1 :])
+        with suppress(BenchmarkError):
+            assert read_rows(path, "attributions") == [ROW]
+
+
+def test_a_file_that_is_replaced_while_it_is_read_is_read_as_it_was(tmp_path, monkeypatch):
+    path = tmp_path / "a.parquet"
+    write_rows(path, "attributions", [ROW], {})
+
+    def read_schema(file):
+        write_rows(path, "attributions", [ROW | {"step": 1}] * 1000, {})
+        return schema(file)
+
+    schema = pq.read_schema
+    monkeypatch.setattr(parquet.pq, "read_schema", read_schema)
+    assert read_rows(path, "attributions") == [ROW]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"step": None}, "column 'step' has 1 nulls, allowed: none"),
+        ({"raw_scores": [0.5, None]}, "column 'raw_scores' has 1 nulls, allowed: none"),
+        ({"step": "first"}, "a value does not fit 'attributions'"),
+        ({"step": 2**70}, "a value does not fit 'attributions'"),
+        ({"sample_id": "\ud83d"}, "a value does not fit 'attributions'"),
+        ({"status": "okay"}, "unknown status 'okay'; did you mean 'ok'?"),
+    ],
+)
+def test_a_row_that_does_not_fit_is_not_written(change, message, tmp_path):
+    path = tmp_path / "a.parquet"
+    with pytest.raises(BenchmarkError, match=re.escape(message)):
+        write_rows(path, "attributions", [ROW | change], {})
+    assert not path.exists()
+
+
+CURVE = dict.fromkeys(("protocol", "model", "method", "dataset", "sample_id", "metric"), "m")
+
+
+@pytest.mark.parametrize(
+    ("kind", "row"),
+    [
+        ("soft_sample_curves", CURVE | {"values": [0.5, None]}),
+        ("generations", answer("a") | {"counterfactual_labels": ["Good", None]}),
+    ],
+)
+def test_a_curve_and_answers_to_counterfactuals_may_have_gaps(kind, row, tmp_path):
+    write_rows(tmp_path / "a.parquet", kind, [row], {})
+    assert read_rows(tmp_path / "a.parquet", kind) == [row]
+
+
+def test_a_text_that_is_no_utf8_is_refused(tmp_path):
+    path = tmp_path / "a.parquet"
+    write_rows(path, "attributions", [ROW], {})
+    table = pq.read_table(path)
+    buffers = [None, pa.py_buffer(b"\0\0\0\0\1\0\0\0"), pa.py_buffer(b"\xff")]
+    pq.write_table(
+        table.set_column(0, "sample_id", pa.Array.from_buffers(pa.string(), 1, buffers)), path
+    )
+    with pytest.raises(BenchmarkError, match=r"a\.parquet: is not a readable.*UTF8"):
+        read_rows(path, "attributions")
+
+
 def test_rows_that_failed_are_told(tmp_path, caplog):
     failed = [
         ROW | {"raw_scores": None, "status": status} for status in (*2 * [STATUS], "no_evidence")
@@ -124,6 +197,15 @@ def test_a_corrupt_file_is_named_with_the_fix(tmp_path):
         read_table(path, "attributions")
     with pytest.raises(BenchmarkError, match="no such file; the workflow makes it"):
         read_table(tmp_path / "b.parquet", "attributions")
+
+
+def test_a_file_that_the_user_may_not_read_is_not_to_be_deleted(tmp_path, monkeypatch):
+    def refuse(file):
+        raise PermissionError(errno.EACCES, f"Failed to open local file '{file}'")
+
+    monkeypatch.setattr(parquet.pa, "OSFile", refuse)
+    with pytest.raises(BenchmarkError, match=r"a\.parquet: cannot be read: .*'$"):
+        read_table(tmp_path / "a.parquet", "attributions")
 
 
 def test_every_kind_lies_where_a_rule_writes_it():
