@@ -66,8 +66,7 @@ def bootstrap_tests(
         drawn=1,
     )
     smallest = np.clip(2.0 ** (1 - n), 1 / (settings.resamples + 1), 1)
-    with np.errstate(invalid="ignore"):
-        detectable = critical * units + stdtrit(np.maximum(n - 1, 1), POWER) * errors[0]
+    detectable = critical * units + stdtrit(n - 1, POWER) * errors[0]
     return pd.DataFrame(
         {
             "p_value": np.maximum(plain, smallest),
