@@ -60,7 +60,7 @@ def metric_agreement(
     ]
     rows = pd.DataFrame(keys, columns=["dataset", "protocol", "metric", "part", "other"])
     first, second = (
-        values.reindex(pd.MultiIndex.from_frame(rows[[*names, "dataset"]])).to_numpy(dtype=float)
+        values.reindex(pd.MultiIndex.from_frame(rows[[*names, "dataset"]])).to_numpy()
         for names in (["protocol", "metric"], ["part", "other"])
     )
     n = np.isfinite(first + second).sum(axis=1)

@@ -30,22 +30,11 @@ def tau(rows, metric, other):
     return average.xs((metric, other), level=["metric", "other"]).item()
 
 
-def test_of_insertion_the_lowest_is_best():
-    rows = metric_rows({NS: [0.1, 0.2, 0.9], DELETION: [1, 2, 3], INSERTION: [0.3, 0.2, 0.1]})
-    assert tau(rows, NS, INSERTION) == tau(rows, DELETION, INSERTION) == tau(rows, NS, DELETION)
-    assert tau(rows, NS, INSERTION) == 1
-
-
 def test_methods_without_a_value_are_left_out_of_the_pair_only():
     rows = metric_rows({NS: [1, 2, 3, 0], NC: [1, 2, 3, None], "soft_nc": [1, 2, 3, 0.5]})
     taus = compared(rows)
     assert taus.loc["average", "dynamic", NS, "dynamic", NC].tolist() == [1, 3]
     assert taus.loc["average", "dynamic", NS, "dynamic", "soft_nc"]["n"] == 4
-
-
-@pytest.mark.parametrize("values", [[5, 5, 5], [5, None, None], [None, 5, None]])
-def test_tau_is_undefined_without_an_order(values):
-    assert np.isnan(tau(metric_rows({NS: [1, 2, 3], NC: values}), NS, NC))
 
 
 def test_protocols_are_compared_with_each_other_and_datasets_separately():
