@@ -246,7 +246,8 @@ def paired_tests(
 
     Two methods are compared by testing the mean of their differences. `p_value` and `p_adjusted`
     are of that mean (:func:`bootstrap_tests`). `p_sign_flip` and `p_sign_flip_adjusted` are of a
-    stronger null hypothesis, that the methods are exchangeable (:func:`sign_flip_tests`).
+    stronger null hypothesis, that the methods are exchangeable (:func:`sign_flip_tests`). Like
+    these, `p_equivalence` is never smaller than the p-value of as many equal signs.
 
     Args:
         datasets: samples by dataset.
@@ -281,7 +282,7 @@ def paired_tests(
             freedom, factor = freedom_of_sum(np.stack(of_datasets)[:, 0], sizes[..., 1])
             total = summed_roots(of_datasets)
             p_values = equivalence_p_values(total, values, margin, freedom * factor**2, freedom)
-            rows["p_equivalence"] = holm(p_values, families)
+            rows["p_equivalence"] = np.maximum(holm(p_values, families), 2.0 ** (1 - clusters))
         tables.append(rows)
     return pd.concat(tables, ignore_index=True)
 

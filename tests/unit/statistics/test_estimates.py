@@ -212,6 +212,12 @@ def test_equivalence_is_tested_where_there_is_a_margin_and_corrected_within_fami
     assert together[ordered.index].tolist() == pytest.approx(expected.tolist())
 
 
+def test_few_samples_that_agree_are_not_equivalent():
+    agreeing = {name: means({"x": np.zeros(n)}) for name, n in (("a", 3), ("b", 4))}
+    rows = paired_tests(agreeing, drawing(100), ["metric"], 0.1).set_index("dataset")
+    assert rows["p_equivalence"].to_dict() == {"a": 2**-2, "b": 2**-3, AVERAGE: 2**-6}
+
+
 def test_columns_without_a_value_and_parts_that_are_not_tested_have_no_p_value():
     parts = {"own": frame({"x": [1.0, 2.0], "y": [NAN, NAN]}), "gain": frame({"x": [1.0, 3.0]})}
     cells = {("m", "d"): pd.concat(parts, axis="columns", names=["part"])}
@@ -225,10 +231,10 @@ def test_columns_without_a_value_and_parts_that_are_not_tested_have_no_p_value()
 def test_an_average_is_equivalent_by_the_error_of_all_its_datasets():
     values = {"a": np.array([-3.0, -1, 0, 1, 3]) / 9, "b": 0.1 + np.array([-2.0, -1, 1, 2]) / 9}
     datasets = {name: means({"x": column}) for name, column in values.items()}
-    rows = paired_tests(datasets, drawing(100), ["metric"], 0.3).set_index("dataset")
-    welch = ttest_ind(values["a"], 0.6 - values["b"], equal_var=False, alternative="less")
+    rows = paired_tests(datasets, drawing(100), ["metric"], 0.2).set_index("dataset")
+    welch = ttest_ind(values["a"], 0.4 - values["b"], equal_var=False, alternative="less")
     assert rows.loc[AVERAGE, "p_equivalence"] == pytest.approx(welch.pvalue)
-    other = (0.3 - 0.1) / (values["b"].std(ddof=1) / 2)
+    other = (0.2 - 0.1) / (values["b"].std(ddof=1) / 2)
     assert rows.loc["b", "p_equivalence"] == pytest.approx(t.sf(other, 3))
 
 
