@@ -92,7 +92,7 @@ def depth_selected(samples: pd.DataFrame, study: pd.DataFrame) -> pd.DataFrame:
         is_selected = (samples[["model", "dataset", "method"]] == [*cell, best]).all(axis="columns")
         is_selected &= samples["sample_id"].isin(rows.loc[rows["part"] == REST, "sample_id"])
         parts.append(samples[is_selected].assign(method=SELECTED_METHODS[weights]))
-    return pd.concat(parts, ignore_index=True)
+    return pd.concat(parts)
 
 
 def depth_statistics(
