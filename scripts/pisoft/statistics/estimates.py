@@ -49,7 +49,7 @@ class Estimates:
             these, by column.
         roots: of the moments of means and ratios of sums, (4, C); NaN for other numbers. None: all
             are others.
-        averaged: of an average, the estimates of its datasets, if there are several.
+        averaged: of an average, the estimates of its datasets.
     """
 
     replicates: pd.DataFrame
@@ -136,9 +136,7 @@ def estimate(datasets: Mapping[str, Samples], settings: ResamplingJob) -> dict[s
     roots = _weigh_datasets([estimates.roots for estimates in single.values()])
     summed = pd.DataFrame(summed_roots(roots), columns=replicates.columns)
     total = total.reindex(replicates.columns)
-    averaged = tuple(single.values()) if len(single) > 1 else ()
-    average = Estimates(replicates, total, summed, averaged)
-    return single | {AVERAGE: average}
+    return single | {AVERAGE: Estimates(replicates, total, summed, tuple(single.values()))}
 
 
 def estimate_rows(datasets: Mapping[str, Samples], settings: ResamplingJob) -> pd.DataFrame:
@@ -182,7 +180,7 @@ def estimate_cells(
             for name, values in datasets.items():
                 is_tested = values.columns.isin(list(tested), level="part")
                 samples[name] = Samples.of_means(values.loc[:, is_tested], clusters)
-            on = [*rows.columns.difference(NUMBERS, sort=False)]
+            on = [*rows.columns.difference(NUMBERS)]
             tests = paired_tests(samples, settings, family)[[*on, *TESTED]]
             rows = rows.merge(tests, on=on, how="left", validate="one_to_one")
         yield rows.assign(**dict(zip(keys, key, strict=True)))
