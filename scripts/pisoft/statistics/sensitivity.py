@@ -160,7 +160,7 @@ def _changes(run: pd.Series, orders: np.ndarray) -> dict[str, object]:
     before, after = ranks(run.to_numpy(), "highest"), ranks(orders, "highest")
     best_before, best_after = before == before.min(), after == after.min(axis=1, keepdims=True)
     return {
-        "best_changes": (best_before != best_after).any(axis=1).mean(),
+        "best_changes": (best_after & ~best_before).any(axis=1).mean(),
         "rank_change": np.abs(after - before).max(axis=1).mean(),
         "best": ", ".join(run.index[best_after[0]]) if len(orders) == 1 else None,
     }

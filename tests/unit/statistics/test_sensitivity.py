@@ -15,8 +15,10 @@ from helpers.soft_files import MINIMUM_H0, area, soft_rows, write_soft
 from pisoft.config.cells import Cell
 from pisoft.seeds import keyed_generator
 from pisoft.statistics.alternatives import ALTERNATIVES, HALVES, NEW_DRAWS
+from pisoft.statistics.estimates import Estimates
 from pisoft.statistics.metrics import AVERAGE
 from pisoft.statistics.results import select
+from pisoft.statistics.sensitivity import compare_orders
 
 GRID = (0.1, 0.3, 0.4, 0.9)
 STEPS = {"a": 3, "b": 1, "c": 2, "d": 1, "e": 1}
@@ -170,6 +172,18 @@ def test_intervals_are_those_of_orders_taken_anew_of_every_resample(summary, alt
     tail = norm.sf(np.sqrt(4 / 3) * t.ppf(0.975, 3))  # of 4 samples
     row = one(table, alternative, "auc_pi_soft_nc")
     assert [row["low"], row["high"]] == pytest.approx(np.nanquantile(taus, [tail, 1 - tail]))
+
+
+@pytest.mark.parametrize(("run", "median", "changes"), [("221", "321", 0), ("321", "221", 1)])
+def test_another_method_is_best_only_if_it_did_not_share_the_first_rank(run, median, changes):
+    keys = ["metric", "alternative", "half", "method"]
+    columns = pd.MultiIndex.from_product([["m"], ["run", "median"], [0], [*"abc"]], names=keys)
+    counts = dict.fromkeys(("n", "n_failed", "n_clusters", "datasets", "fewest"), 1)
+    estimates = Estimates(
+        pd.DataFrame([[*map(float, run + median)]], columns=columns), pd.DataFrame(counts, columns)
+    )
+    rows = compare_orders(estimates, ["median"], {}).set_index("other")
+    assert rows.loc["best_changes", "value"] == changes
 
 
 def test_half_of_the_samples_is_the_mean_of_random_halves(tmp_path):
