@@ -25,7 +25,14 @@ from pisoft.statistics.estimates import (
 )
 from pisoft.statistics.intervals import CONFIDENCE
 from pisoft.statistics.metric_agreement import resampled_agreement
-from pisoft.statistics.metrics import AUC_METRICS, AVERAGE, CONTROL, METRICS, TOKENS_CHANGED
+from pisoft.statistics.metrics import (
+    AUC_METRICS,
+    AVERAGE,
+    CONTROL,
+    DECIMALS,
+    METRICS,
+    TOKENS_CHANGED,
+)
 from pisoft.statistics.orders import leave_one_out, ranks
 from pisoft.statistics.reading import Files, Summary
 from pisoft.statistics.results import in_both_orders
@@ -84,7 +91,7 @@ def summaries(files: Files, settings: UncertaintyJob) -> dict[str, Summary]:
         ]
         tested.append(paired_tests(differences(of_models), settings, family, margin))
     statistics = pd.concat(ranked, ignore_index=True)
-    comparisons = pd.concat(tested, ignore_index=True)
+    comparisons = pd.concat(tested)
     return {
         "statistics": [with_p_values(statistics, comparisons).drop(columns=RANKS)],
         "comparisons": [comparisons.drop(columns="with_control")],
@@ -135,7 +142,7 @@ def noise(paths: Sequence[Path]) -> pd.DataFrame:
     """Return the mean and the largest size of what rounding alone changes, by model."""
     keys = ["protocol", "model", "metric"]
     rows = read_samples(paths, NOISE, [*keys, "value"], pc.field("status") == OK)
-    sizes = rows.assign(value=rows["value"].abs()).dropna(subset="value")
+    sizes = rows.assign(value=rows["value"].abs()).dropna()
     groups = sizes.groupby(keys, sort=False)["value"]
     return groups.agg(value="mean", high="max", n="size").reset_index()
 
@@ -167,7 +174,7 @@ def read_samples(
 
 
 def reported_samples(
-    values: pd.DataFrame, failed: pd.Series, clusters: Mapping[str, str], *, medians: bool = True
+    values: pd.DataFrame, failed: pd.Series, clusters: Mapping[str, str], *, medians: bool
 ) -> Samples:
     """Return a dataset's samples of every reported metric; without `medians`, no medians."""
     keys = values.columns.to_frame(index=False)
@@ -191,8 +198,8 @@ def reported_samples(
 def with_ranks(estimates: Estimates) -> pd.DataFrame:
     """Return every number with its rank and :data:`RANKS`, and the `best` method of its cell."""
     table = estimates.table().assign(**dict.fromkeys(["rank", *RANKS], np.nan), best=None)
-    tails = [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2]
-    for (metric, *_), rows in table.groupby(CELL, sort=False):
+    tails = np.round([(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2], DECIMALS)  # exactly 0.025
+    for (metric, *_), rows in table.groupby(CELL):
         ranked = rows.index[rows["value"].notna()]
         best = METRICS[str(metric)].best
         if best is None or ranked.empty:

@@ -59,8 +59,8 @@ def test_ranks_of_resamples_are_certain_of_a_clear_order_and_shared_by_equal_met
 
 
 def test_ranks_are_those_of_all_samples_and_their_intervals_those_of_resamples():
-    values = np.random.default_rng(3).normal(np.arange(4) / 9, 1, (8, 4))
-    results = estimated(samples_of(dict(zip("abcd", values.T.tolist(), strict=True))))
+    values = np.random.default_rng(3).normal(np.arange(12) / 9, 1, (8, 12))
+    results = estimated(samples_of(dict(zip("abcdefghijkl", values.T.tolist(), strict=True))))
     drawn = keyed_generator(1, "bootstrap", "sst2").integers(8, size=(200, 8))
     order, of_resamples = (rankdata(-of.mean(axis=-2), axis=-1) for of in (values, values[drawn]))
     assert by_method(results)["rank"].tolist() == order.tolist() != of_resamples[0].tolist()
@@ -84,18 +84,18 @@ def ranking_rows(values, samples):
     methods = {
         method: [value + n / 100 for n in range(samples)] for method, value in values.items()
     }
-    metrics = ("deletion_auc", "insertion_auc")
+    metrics = ("deletion_auc", "not_flipped", "rise")
     return [row for metric in metrics for row in sample_rows(methods, metric, reason=None)]
 
 
-def test_insertion_is_best_where_lowest_and_a_single_method_has_numbers():
+def test_rise_is_best_where_lowest_and_a_single_method_has_numbers():
     rows = estimated(ranking_rows({"a": 0.1, "b": 0.9}, 8), "ranking_samples").statistics
     assert (rows["protocol"] == "").all()
-    assert select(rows, metric="insertion_auc", method="b")["p_value"].notna().all()
-    assert set(select(rows, metric="insertion_auc")["best"]) == {"a"}
+    assert select(rows, metric="rise", method="b")["p_value"].notna().all()
+    assert set(select(rows, metric="rise")["best"]) == {"a"}
     assert set(select(rows, metric="deletion_auc")["best"]) == {"b"}
     rows = estimated(ranking_rows({"a": 0.25}, 4), "ranking_samples").statistics
-    assert select(rows, dataset="sst2")["value"].tolist() == pytest.approx([0.265] * 2)
+    assert select(rows, dataset="sst2")["value"].tolist() == pytest.approx([0.265] * 3)
     assert set(rows["method"]) == {"a"}
 
 
