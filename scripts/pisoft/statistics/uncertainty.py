@@ -222,7 +222,7 @@ def differences(datasets: Mapping[str, Samples]) -> dict[str, Samples]:
     A dataset that has a metric, but lacks a method of another dataset, has no such difference.
     """
     columns = [samples.numerators.columns for samples in datasets.values()]
-    every = columns[0].append(columns[1:]).unique().to_frame(index=False)
+    every = columns[0].append(columns[1:]).unique().to_frame()
     every = every[[METRICS[name].compared for name in every["metric"]]]
     by_dataset = {}
     for dataset, samples in datasets.items():

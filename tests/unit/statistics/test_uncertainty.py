@@ -80,22 +80,28 @@ def test_a_rank_of_a_single_sample_has_neither_interval_nor_share_of_resamples()
 
 
 def ranking_rows(values, samples):
-    """Rows of `ranking_samples`; `values` = {method: its first sample's value}."""
-    methods = {
-        method: [value + n / 100 for n in range(samples)] for method, value in values.items()
-    }
-    metrics = ("deletion_auc", "not_flipped", "rise")
-    return [row for metric in metrics for row in sample_rows(methods, metric, reason=None)]
+    """Rows of `ranking_samples`; `values` = {method: the first one by the first metric}."""
+    rows = []
+    for part, metric in enumerate(("deletion_auc", "not_flipped", "rise"), start=1):
+        methods = {
+            m: [(value + n / 100) / part for n in range(samples)] for m, value in values.items()
+        }
+        rows += sample_rows(methods, metric, reason=None)
+    return rows
 
 
 def test_rise_is_best_where_lowest_and_a_single_method_has_numbers():
-    rows = estimated(ranking_rows({"a": 0.1, "b": 0.9}, 8), "ranking_samples").statistics
+    results = estimated(ranking_rows({"a": 0.1, "b": 0.9}, 8), "ranking_samples")
+    rows, pair = results.statistics, select(results.comparisons, metric="rise", dataset="sst2")
     assert (rows["protocol"] == "").all()
     assert select(rows, metric="rise", method="b")["p_value"].notna().all()
+    assert pair["value"].tolist() == [pytest.approx(-0.8 / 3)]
     assert set(select(rows, metric="rise")["best"]) == {"a"}
     assert set(select(rows, metric="deletion_auc")["best"]) == {"b"}
+    assert set(rows.loc[rows["rank"].isna(), "metric"]) == {"not_flipped"}
     rows = estimated(ranking_rows({"a": 0.25}, 4), "ranking_samples").statistics
-    assert select(rows, dataset="sst2")["value"].tolist() == pytest.approx([0.265] * 3)
+    values = select(rows, dataset="sst2")["value"].tolist()
+    assert values == pytest.approx([0.265, 0.265 / 2, 0.265 / 3])
     assert set(rows["method"]) == {"a"}
 
 
