@@ -283,6 +283,13 @@ def test_without_an_order_every_row_says_why(tmp_path, cells, reason):
     assert (table["n"] + table["n_failed"] == len(STEPS)).all()
 
 
+def test_an_operator_with_one_of_two_methods_gives_no_order(tmp_path):
+    rows = {name: rows_of(place) for place, name in enumerate(METHODS[:2])}
+    of_one = cells_of({"mine": rows["mine"]}, protocol="dynamic@mean")
+    table = sensitivity(tmp_path, *cells_of(rows), operators=of_one)
+    assert one(table, "operator_mean")["text"] == f"{TOO_FEW} with it"
+
+
 def test_a_single_sample_has_no_interval_and_no_half(tmp_path):
     table = sensitivity(tmp_path, *cells_of(methods(steps={"a": 2})))
     assert table[["low", "high"]].isna().all(axis=None)
