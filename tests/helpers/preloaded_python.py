@@ -12,6 +12,7 @@ from __future__ import annotations
 import atexit
 import functools
 import gc
+import importlib
 import json
 import os
 import runpy
@@ -22,9 +23,21 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Mapping
 from pathlib import Path
+from typing import NoReturn
 
+LIBRARIES = (
+    *("matplotlib.backends.backend_pdf", "matplotlib.backends.backend_svg"),
+    *("grimp", "networkx", "pandas", "pyarrow.dataset", "pydantic", "seaborn", "smart_open"),
+    *("snakemake.cli", "snakemake.report.html_reporter"),
+    *("sklearn.metrics", "torch._dynamo"),  # transformers imports them
+)
+HUB_LIBRARIES = (
+    "transformers.models.auto.tokenization_auto",
+    "transformers.models.llama.modeling_llama",
+)
 PROGRAM = """\
 #!{python} -IS
 import os, sys
@@ -46,9 +59,18 @@ def plain_environment() -> dict[str, str]:
     return {**kept, "PATH": "/usr/local/bin:/usr/bin:/bin", "HF_HUB_OFFLINE": "1"}
 
 
+def interpreter(with_hub: bool = True) -> str:
+    """Return the program.
+
+    Args:
+        with_hub: whether it has imported the libraries that read variables about the hub.
+    """
+    return started(HUB_LIBRARIES if with_hub else ())
+
+
 @functools.cache
-def interpreter() -> str:
-    """Start the server, in a plain environment; it ends with this process."""
+def started(libraries: tuple[str, ...]) -> str:
+    """Start a server, in a plain environment; it ends with this process."""
     folder = tempfile.mkdtemp()
     atexit.register(shutil.rmtree, folder)
     address, program = f"{folder}/socket", f"{folder}/python"
@@ -56,7 +78,7 @@ def interpreter() -> str:
     Path(program).write_text(PROGRAM.format(**names), encoding="utf-8")
     Path(program).chmod(0o755)
     server = subprocess.Popen(
-        [sys.executable, "-P", __file__, address],
+        [sys.executable, "-P", __file__, address, *libraries],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=plain_environment(),
     )  # fmt: skip
     assert server.stdout is not None
@@ -113,18 +135,30 @@ def prepare(
     sys.path.insert(0, str(Path(line[0]).resolve().parent))
 
 
-if __name__ == "__main__":
-    import matplotlib.backends.backend_pdf
-    import matplotlib.backends.backend_svg  # noqa: F401
-    import pandas  # noqa: F401
-    import pyarrow.parquet  # noqa: F401
-    import pydantic  # noqa: F401
-    import seaborn  # noqa: F401
-    import smart_open  # noqa: F401
-    import snakemake.report.html_reporter  # noqa: F401
-    from snakemake import cli  # noqa: F401
-    from transformers import AutoTokenizer, LlamaForCausalLM  # noqa: F401
+def run_and_end(script: str) -> NoReturn:
+    """Run a script and end as Python does, but for freeing all that is imported: half a second."""
+    status: object = None
+    try:
+        runpy.run_path(script, run_name="__main__")
+    except SystemExit as end:
+        status = end.code
+    except BaseException:
+        sys.excepthook(*sys.exc_info())
+        status = 1
+    if not isinstance(status, int | None):
+        print(status, file=sys.stderr)
+        status = 1
+    threading._shutdown()
+    atexit._run_exitfuncs()
+    for stream in (sys.stdout, sys.stderr):
+        stream.flush()
+    os._exit(status or 0)
 
+
+if __name__ == "__main__":
+    for library in (*LIBRARIES, *sys.argv[2:]):
+        importlib.import_module(library)
+    assert len(sys.argv) > 2 or "huggingface_hub" not in sys.modules
     gc.freeze()  # collections in forks would copy every page
     serve(sys.argv[1])
-    runpy.run_path(sys.argv[0], run_name="__main__")
+    run_and_end(sys.argv[0])

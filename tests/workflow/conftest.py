@@ -25,6 +25,7 @@ ROOT = Path(__file__).parents[2]
 PROGRAM = str(Path(sys.executable).parent / "snakemake")
 # The profile trades a wait at the end of a call for less work of the driver.
 NO_WAIT = ("--max-jobs-per-timespan", "100/1s")
+DRIVER = "import sys; sys.executable = sys.argv.pop(1); from snakemake.cli import main; main()"
 SOURCES = ("Snakefile", "rules", "scripts", "config", "docs", "envs", "profiles")
 METHODS = """\
 random: {}
@@ -56,9 +57,9 @@ class Project:
         return result
 
     def python(self, *line: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:
-        """Run a Python script there; it starts at once, unless libraries are to read variables."""
+        """Run a Python script there, which starts at once."""
         return subprocess.run(
-            [sys.executable if environment else interpreter(), *line],
+            [interpreter(with_hub=not environment), *line],
             cwd=self.folder, env=self.environment() | environment,
             text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False,
         )  # fmt: skip
@@ -74,8 +75,8 @@ class Project:
         )  # fmt: skip
 
     def command(self, *arguments: str) -> list[str]:
-        """Return the command line of Snakemake."""
-        return [PROGRAM, "--configfile", "config/tiny.yaml", *arguments]
+        """Return a command line of Snakemake as a process of its own, whose jobs start at once."""
+        return [sys.executable, "-Pc", DRIVER, interpreter(), *arguments]
 
     def environment(self) -> dict[str, str]:
         """Return an environment that is not activated."""
