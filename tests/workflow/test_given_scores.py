@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -96,7 +94,8 @@ def test_the_scores_of_a_method_give_its_numbers_to_the_bit_and_nothing_else_run
     pq.write_table(table.append_column("note", pa.nulls(len(table))), mine)
     assert cells(project.pending()) == MINE, "another one is imported again, alone"
 
-    project.run()
+    summaries = (data / "summary").rglob("*.parquet")
+    project.snakemake("--cores", "2", *(str(one.relative_to(project.folder)) for one in summaries))
     entry = keep_summary_of(project, tmp_path, monkeypatch)
     assert problems(entry) == []
     *cell, method, value = zip(*kept(entry).samples.rows, strict=True)
@@ -127,7 +126,9 @@ def test_the_python_of_the_docs_makes_scores_of_all_shards(finished):
     ):
         assert theirs in code
         code = code.replace(theirs, ours)
-    subprocess.run([sys.executable, "-c", code], cwd=project.folder, check=True)
+    project.write("score.py", code)
+    scored = project.python("score.py")
+    assert scored.returncode == 0, scored.stdout
     checked = check(project)
     assert checked.stdout == f"my_scores, toy on toy-sentiment: fine: {SAMPLES} rows\n"
     assert checked.returncode == 0

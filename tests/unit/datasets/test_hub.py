@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -14,6 +13,7 @@ import torch
 from helpers.fetch_jobs import fetch_job
 from helpers.loaded_models import local_model
 from helpers.loopback_hub import GOOD_TOKEN, STRANGER, loopback_hub
+from helpers.preloaded_python import interpreter
 from helpers.random_masked_models import roberta
 from helpers.random_models import model_and_network
 from helpers.tiny_tokenizers import numbered_tokenizer
@@ -32,6 +32,7 @@ COMMIT = "0123456789abcdef0123456789abcdef01234567"
 # read when its library is imported.
 PROBE = """
 import json, os, sys, time
+sys.path[:0] = sys.argv[2:]
 time.sleep = lambda seconds: None  # between two attempts
 import torch
 from helpers.fetch_jobs import fetch_job
@@ -101,11 +102,13 @@ def hub():
 
 def read(hub, home, *asked, **environment):
     """Return what each triple of what, name and revision gives, all in one process."""
-    command = [sys.executable, "-c", PROBE, json.dumps(asked)]
+    probe = home / "probe.py"
+    probe.write_text(PROBE, encoding="utf-8")
+    paths = (f"{ROOT}/scripts", f"{ROOT}/tests")
+    command = [interpreter(with_hub=False), str(probe), json.dumps(asked), *paths]
     variables = {
         **{name: value for name, value in os.environ.items() if name != "HF_TOKEN"},
-        "PYTHONPATH": f"{ROOT}/scripts:{ROOT}/tests", "HF_HOME": str(home),
-        "HF_ENDPOINT": hub.address, "HF_HUB_OFFLINE": "0", **environment,
+        "HF_HOME": str(home), "HF_ENDPOINT": hub.address, "HF_HUB_OFFLINE": "0", **environment,
     }  # fmt: skip
     finished = subprocess.run(command, env=variables, capture_output=True, text=True, timeout=600)
     assert finished.returncode == 0, finished.stderr
