@@ -46,11 +46,16 @@ def batching_note(rows: list[Row]) -> str:
     send a token to other experts.
     """
     families = [row.family for row in rows if row.cells["dynamic"] != NO]
-    runs = {family: _run(family) for family in families}
+    runs, sizes = {}, {}
+    for family in families:
+        model = _model(family)
+        runs[family] = _run(model)
+        sizes[family] = _moved(runs[family], _run(model, token_budget=1))
     experts = [family for family in families if runs[family].experts]
-    sizes = {family: _moved(runs[family], _run(family, token_budget=1)) for family in families}
-    kernels = {family: _moved(runs[family], _run(family, experts="eager")) for family in experts}
-    exact = {family: _run(family, dtype=torch.float32) for family in experts}
+    kernels = {
+        family: _moved(runs[family], _run(_model(family, experts="eager"))) for family in experts
+    }
+    exact = {family: _run(_model(family, torch.float32)) for family in experts}
     types = {family: _moved(runs[family], exact[family]) for family in experts}
     rerouted = {family: _rerouted(runs[family], exact[family]) for family in experts}
     dense = max(sizes[family] for family in families if family not in experts)
@@ -67,6 +72,7 @@ def page(rows: list[Row], batching: str) -> str:
     """Return the page with the rows of all families and the line of :func:`batching_note`."""
     columns = ["family", "class", *PROTOCOLS, HIDE, GENERATION, *(f"`{name}`" for name in METHODS)]
     columns += ["padded batch", "empty zeroed token", "same experts", "window"]
+    fewer = ", ".join(f"`{name}` {count}" for name in OPTIONS for count in OPTIONS[name].values())
     works = sum(NO not in row.cells.values() for row in rows)
     return "\n".join(
         [
@@ -84,8 +90,8 @@ def page(rows: list[Row], batching: str) -> str:
             "message below the table. `dynamic` and `fixed`: Hellinger distances of perturbed "
             "predictions. `hide`: the same with hidden keys and no zeroed embedding. "
             "`generation`: greedy continuations of prompts of several lengths, compared token by "
-            "token. `inseq` stands for its default method, occlusion. `reagent` takes at most "
-            f"{OPTIONS['reagent']['max_probe_steps']} probe steps.",
+            "token. `inseq` stands for its default method, occlusion. Three methods take fewer "
+            f"steps than by default: {fewer}.",
             "",
             f"{works} of {len(rows)} families support everything. Gemma 3n and Gemma 4 E embed "
             "each token again in every layer; these embeddings are perturbed with the input "
@@ -133,14 +139,14 @@ class _Run:
     experts: list[torch.Tensor]
 
 
-def _run(
-    family: str,
-    dtype: torch.dtype = torch.bfloat16,
-    experts: str | None = None,
-    token_budget: int = TOKEN_BUDGET,
-) -> _Run:
-    """Run a family, by default with the kernel of experts that transformers chooses."""
-    model = LanguageModel(network(family, ATTENTION_NAME, dtype, experts), family)
+def _model(
+    family: str, dtype: torch.dtype = torch.bfloat16, experts: str | None = None
+) -> LanguageModel:
+    """Return a family's model, by default with the kernel of experts that transformers chooses."""
+    return LanguageModel(network(family, ATTENTION_NAME, dtype, experts), family)
+
+
+def _run(model: LanguageModel, token_budget: int = TOKEN_BUDGET) -> _Run:
     target = target_of(PROMPT)
     masks = np.array(list(product((False, True), repeat=len(target.perturbable))))
     with chosen_experts(model.network) as chosen:

@@ -45,7 +45,7 @@ def _instrumented_eager(
     attention_mask: torch.Tensor | None,
     seen: Seen | None = None,
     held: Mapping[int, torch.Tensor] | None = None,
-    zeroed: tuple[int, int] | None = None,
+    zeroed: int | None = None,
     modified: Any = None,
     **options: Any,
 ) -> tuple[torch.Tensor, None]:
@@ -56,9 +56,10 @@ def _instrumented_eager(
         others = torch.ones(len(query), 1, *query.shape[2:3], key.shape[2], dtype=torch.bool)
         others.scatter_(-1, chosen.long()[:, None], value=False)
         attention_mask = attention_mask.masked_fill(others, torch.finfo(query.dtype).min)
-    if zeroed is not None and zeroed[0] == layer:
+    if zeroed == layer:  # in each text of the batch, another token
+        texts = torch.arange(len(value))
         value = value.clone()
-        value[:, :, zeroed[1]] = 0
+        value[texts, :, texts] = 0
     if held is not None:
         values = value.repeat_interleave(group, dim=1)
         return (held[layer] @ values).transpose(1, 2).contiguous(), None
@@ -271,7 +272,7 @@ def value_zeroing(
     normalise_layers: bool = True,
     final_norm: bool = True,
 ) -> torch.Tensor:
-    """Return shares of cosine distance, mean over layers, (T,): a forward for each value."""
+    """Return shares of cosine distance, mean over layers, (T,): a text for each zeroed value."""
     decoder = network.get_decoder()
     if decoder is network or not isinstance(decoder, PreTrainedModel):
         decoder = next(part for part in network.children() if isinstance(part, PreTrainedModel))
@@ -280,38 +281,33 @@ def value_zeroing(
         for part in decoder.modules()
         if isinstance(part, torch.nn.ModuleList) and hasattr(part[0], "forward")
     )
-    embeddings = embedded(network, torch.tensor([ids]))
+    embeddings = embedded(network, torch.tensor(len(ids) * [ids]))
     outputs: list[torch.Tensor] = []
     finals: list[torch.Tensor] = []
     handles = [
         block.register_forward_hook(
             lambda _, __, output: outputs.append(
-                (output[0] if isinstance(output, tuple) else output)[0, -1]
+                (output[0] if isinstance(output, tuple) else output)[:, -1]
             )
         )
         for block in blocks
     ]
     handles.append(
         decoder.register_forward_hook(
-            lambda _, __, output: finals.append(output.last_hidden_state[0, -1])
+            lambda _, __, output: finals.append(output.last_hidden_state[:, -1])
         )
     )
 
     def run(**options: Any) -> list[torch.Tensor]:
         outputs.clear()
         finals.clear()
-        logits(network, embeddings, **options)
+        every_logit(network, embeddings, **options)
         return [*outputs[:-1], finals[0]] if final_norm else outputs.copy()
 
     clean = run()
     shares = []
     for layer in range(len(clean))[-(layers or len(clean)) :]:
-        distances = torch.stack(
-            [
-                1 - cosine_similarity(run(zeroed=(layer, token))[layer], clean[layer], dim=0)
-                for token in range(len(ids))
-            ]
-        )
+        distances = 1 - cosine_similarity(run(zeroed=layer)[layer], clean[layer], dim=-1)
         distances[distances < threshold] = 0
         shares.append(distances / (distances.sum() or 1) if normalise_layers else distances)
     for handle in handles:
