@@ -140,7 +140,7 @@ def _robustness(robustness: pd.DataFrame) -> tuple[str, ...]:
     return (
         text("published_ranks"),
         f"In {changes.sum()} of {len(changes)} orders (one for each model, protocol and metric), "
-        "leaving out one dataset makes another method best or lets it share the first rank. "
+        "leaving out one dataset changes which methods rank first. "
         f"The order changes most in {paper.METRICS[least['metric']].label} of "
         f"{where(least['model'], least['protocol'])}, without {paper.DATASETS[least['other']]}: "
         f"τ = {grid.number_text(least['value'], 2)}.",
