@@ -35,6 +35,8 @@ def read_file(path: str, source: FileDataset) -> tuple[tuple[str, ...], Iterator
     if source.format in DELIMITERS:
         lines = _lines(path, source)
         columns = source.columns or next((tuple(values) for _, values in lines), None)
+        if source.format == "csv" and columns and len(columns) == 1:
+            _check_commas(path, columns[0])
         records = _delimited(path, lines, columns or ())
     elif source.columns is not None:
         raise BenchmarkError(
@@ -86,6 +88,15 @@ def _delimited(
         yield dict(zip(columns, values, strict=True))
 
 
+def _check_commas(path: str, header: str) -> None:
+    """Check that what looks like a single column is not several with another delimiter."""
+    for delimiter, advice in (("\t", "set `format: tsv`"), (";", "write commas")):
+        if delimiter in header:
+            raise BenchmarkError(
+                f"{path}: its columns are separated by {delimiter!r}, not by commas: {advice}"
+            )
+
+
 def _lines(path: str, source: FileDataset) -> Iterator[tuple[int, list[str]]]:
     """Yield line number and values of every line of a csv or tsv file that is not blank."""
     csv.field_size_limit(sys.maxsize)  # the default refuses values beyond 128 kB
@@ -121,7 +132,8 @@ def _json_object(line: str, where: str) -> Row:
     try:
         record = json.loads(line)
     except (ValueError, RecursionError) as error:  # of nesting, or of numbers, without end
-        raise BenchmarkError(f"{where} is not JSON: {first_line(error)}") from error
+        problem = getattr(error, "msg", first_line(error))  # without a line number of its own
+        raise BenchmarkError(f"{where} is no JSON object in one line: {problem}") from error
     if not isinstance(record, dict):
         raise BenchmarkError(f"{where} must hold an object, found {type(record).__name__}")
     return record

@@ -337,12 +337,13 @@ def _identifiers(sources: Sequence[Source], column: str, origin: str) -> list[st
     identifiers: Counter[str] = Counter()
     for source in sources:
         for number, record in enumerate(source.records, start=1):
-            if record.get(column) in (None, ""):
+            value = record.get(column)
+            if value in (None, "") or value != value:  # NaN
                 raise BenchmarkError(
                     f"{source.origin}: record {number}: id_column '{column}': no id; give every "
                     "record one, or choose no column to use a hash of the texts"
                 )
-            identifiers[_storable(record[column])] += 1
+            identifiers[_storable(value)] += 1
     for value, count in identifiers.items():
         if count > 1:
             raise BenchmarkError(

@@ -1,6 +1,7 @@
 """Reading records: every format, every way a file can be wrong, and the real files."""
 
 import json
+import math
 import re
 from types import SimpleNamespace
 
@@ -164,7 +165,7 @@ def test_ids_are_numbered_if_hashes_are_equal_or_come_from_a_column(tmp_path):
         *(
             ([{**RECORDS[0], "key": "k1"}, RECORDS[1] | lacking], {"id_column": "key"},
             "record 2: id_column 'key': no id; give every record")
-            for lacking in ({}, {"key": None}, {"key": ""})
+            for lacking in ({}, {"key": None}, {"key": ""}, {"key": math.nan})
         ),
     ],
 )  # fmt: skip
@@ -254,12 +255,15 @@ YEAR_33658 = pa.array([10**15], pa.timestamp("ms"))
     [
         ("jsonl", "", {}, "holds no records"),
         ("csv", "text,label\n", {}, "holds no records"),
-        ("jsonl", '{"text": 1\n', {}, "line 1 is not JSON"),
+        ("jsonl", '{"text": 1\n', {}, "line 1 is no JSON object in one line: Ex"),
+        ("jsonl", '[{"text": "a",\n"label": 1}]', {}, "line 1 is no JSON object in one line"),
         ("jsonl", '{"text": "a", "label": 1}\n[1]\n', {}, "line 2 must hold an object, found list"),
         ("jsonl", '{"text": ["a"], "label": 1}\n', {}, "record 1: column 'text': holds a list"),
         ("csv", "text,label\na,1\nb\n", {}, "line 3 has 1 values, expected 2: text, label"),
         ("csv", 'text,label\n"a,1\n', {}, "cannot be read as csv"),
         ("csv", "text,text,label\na,b,1\n", {}, "has several columns 'text'"),
+        ("csv", "text;label\na;1\n", {}, "columns are separated by ';', not by commas: write comm"),
+        ("csv", "text\tlabel\na\t1\n", {}, "separated by '.t', .*: set `format: tsv`"),
         ("csv", b"text,label\n\xff\xfe,1\n", {}, "cannot be read as csv in UTF-8"),
         ("parquet", "no parquet", {}, "cannot be read as parquet"),
         ("parquet", parquet(text=NO_UTF8), {}, "cannot be read as parquet"),
