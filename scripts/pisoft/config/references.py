@@ -65,7 +65,11 @@ def check_references(config: Config, origin: str) -> None:
         kinds.append("masked_models")  # else it may be anywhere
     for kind in kinds:
         for name, entry in getattr(config, kind).items():
-            for problem in _problems(entry.source, config):
+            try:
+                problem = next(_problems(entry.source, config), "")
+            except PermissionError as error:
+                problem = f"path: cannot be read: {error.strerror}: {error.filename}"
+            if problem:
                 words = kind.removesuffix("s").replace("_", " ")
                 raise BenchmarkError(f"{origin}: {words} '{name}': source.{problem}")
 

@@ -3,6 +3,7 @@
 import copy
 import json
 import re
+from pathlib import Path
 
 import pytest
 import yaml
@@ -508,6 +509,15 @@ def test_a_gguf_file_is_looked_at_before_any_job(load, tmp_path):
     (tmp_path / "other.gguf").write_bytes(b"PK")
     with pytest.raises(BenchmarkError, match=r"source.path: .*other.gguf is not a GGUF file"):
         load(models=["mine"], catalogue=gguf_model(tmp_path / "other.gguf"))
+
+
+def test_a_path_without_permission_is_named(load, monkeypatch):
+    def denied(path):
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(Path, "is_file", denied)
+    with pytest.raises(BenchmarkError, match=r"path: cannot be read: Permission denied: a\.gguf$"):
+        load(models=["mine"], catalogue=gguf_model("a.gguf"))
 
 
 WEIGHTS = {"config.json": "", "model.safetensors": ""}
