@@ -174,14 +174,19 @@ def test_intervals_are_those_of_orders_taken_anew_of_every_resample(summary, alt
     assert [row["low"], row["high"]] == pytest.approx(np.nanquantile(taus, [tail, 1 - tail]))
 
 
-@pytest.mark.parametrize(("run", "median", "changes"), [("221", "321", 0), ("321", "221", 1)])
-def test_another_method_is_best_only_if_it_did_not_share_the_first_rank(run, median, changes):
-    keys = ["metric", "alternative", "half", "method"]
-    columns = pd.MultiIndex.from_product([["m"], ["run", "median"], [0], [*"abc"]], names=keys)
-    counts = dict.fromkeys(("n", "n_failed", "n_clusters", "datasets", "fewest"), 1)
-    estimates = Estimates(
-        pd.DataFrame([[*map(float, run + median)]], columns=columns), pd.DataFrame(counts, columns)
+@pytest.mark.parametrize(
+    ("run", "orders", "changes"),
+    [("221", ["321"], 0), ("321", ["221"], 1), ("321", ["321", "221"], 0.5)],
+)
+def test_another_method_is_best_only_if_it_did_not_share_the_first_rank(run, orders, changes):
+    of_orders = [("m", "median", half, name) for half in range(len(orders)) for name in "abc"]
+    columns = pd.MultiIndex.from_tuples(
+        [*(("m", "run", 0, name) for name in "abc"), *of_orders],
+        names=["metric", "alternative", "half", "method"],
     )
+    counts = dict.fromkeys(("n", "n_failed", "n_clusters", "datasets", "fewest"), 1)
+    values = [[*map(float, "".join([run, *orders]))]]
+    estimates = Estimates(pd.DataFrame(values, columns=columns), pd.DataFrame(counts, columns))
     rows = compare_orders(estimates, ["median"], {}).set_index("other")
     assert rows.loc["best_changes", "value"] == changes
 
