@@ -277,7 +277,7 @@ def test_few_draws_and_a_short_grid_say_what_they_lack(tmp_path):
     ("cells", "reason"),
     [
         ({"mine": rows_of(1)}, TOO_FEW),
-        (dict.fromkeys(METHODS, rows_of(1)), "all methods are equal in one of the two orders"),
+        (dict.fromkeys(METHODS[:2], rows_of(1)), "all methods are equal in one of the two orders"),
         (dict.fromkeys(METHODS, rows_of(1, dict.fromkeys(STEPS, 1), failed=tuple(STEPS))), TOO_FEW),
     ],
 )
