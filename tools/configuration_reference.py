@@ -104,7 +104,7 @@ def _rows(schema: Schema, places: Mapping[str, str]) -> Iterator[tuple[str, str,
 def _type(key: Schema, plural: str = "") -> str:
     """Return one type and its limits in the words of YAML."""
     limits = [text.format(key[name]) for name, text in _LIMITS.items() if name in key]
-    return " ".join([_type_name(key, plural), *limits])
+    return f"{_type_name(key, plural)} {' and '.join(limits)}".rstrip()
 
 
 def _type_name(key: Schema, plural: str) -> str:
