@@ -219,8 +219,8 @@ def _check_labels(labels: Labels, sources: Sequence[Source], origin: str) -> Non
     absent = [f"'{value}'" for value in labels.words if value not in values]
     if not unknown:
         return
-    found = ", ".join(unknown[:5])
-    problem = f"{origin}: column '{labels.column}' holds values without a label word: {found}"
+    listed = ", ".join(unknown[:5])
+    problem = f"{origin}: column '{labels.column}' holds values without a label word: {listed}"
     if absent:
         raise BenchmarkError(
             f"{problem}; it never holds {' or '.join(absent)}, which `labels.words` has a word for"
