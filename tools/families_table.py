@@ -90,8 +90,8 @@ def page(rows: list[Row], batching: str) -> str:
             "message below the table. `dynamic` and `fixed`: Hellinger distances of perturbed "
             "predictions. `hide`: the same with hidden keys and no zeroed embedding. "
             "`generation`: greedy continuations of prompts of several lengths, compared token by "
-            "token. `inseq` stands for its default method, occlusion. Three methods take fewer "
-            f"steps than by default: {fewer}.",
+            "token. `inseq` stands for its default method, occlusion. Fewer steps than by default: "
+            f"{fewer}.",
             "",
             f"{works} of {len(rows)} families support everything. Gemma 3n and Gemma 4 E embed "
             "each token again in every layer; these embeddings are perturbed with the input "

@@ -133,8 +133,8 @@ def _sentence(problem: Mapping[str, Any], where: str) -> str:
     quiet = isinstance(value, dict) or kind in ("missing", "union_tag_not_found")
     if quiet:
         return sentence
-    advice = "; write null to leave it out" if value is False and "section" in sentence else ""
-    return f"{sentence} (got {_shown.repr(value)}){advice}"
+    hint = "; null switches off an optional section" if value is False else ""
+    return f"{sentence} (got {_shown.repr(value)}){hint if kind.startswith('model_') else ''}"
 
 
 def selected(selection: Any, available: Iterable[str], where: str) -> list[str]:

@@ -35,8 +35,6 @@ def read_file(path: str, source: FileDataset) -> tuple[tuple[str, ...], Iterator
     if source.format in DELIMITERS:
         lines = _lines(path, source)
         columns = source.columns or next((tuple(values) for _, values in lines), None)
-        if source.format == "csv" and columns and len(columns) == 1:
-            _check_commas(path, columns[0])
         records = _delimited(path, lines, columns or ())
     elif source.columns is not None:
         raise BenchmarkError(
@@ -86,15 +84,6 @@ def _delimited(
                 f"{', '.join(columns)}"
             )
         yield dict(zip(columns, values, strict=True))
-
-
-def _check_commas(path: str, header: str) -> None:
-    """Check that what looks like a single column is not several with another delimiter."""
-    for delimiter, advice in (("\t", "set `format: tsv`"), (";", "write commas")):
-        if delimiter in header:
-            raise BenchmarkError(
-                f"{path}: its columns are separated by {delimiter!r}, not by commas: {advice}"
-            )
 
 
 def _lines(path: str, source: FileDataset) -> Iterator[tuple[int, list[str]]]:

@@ -198,6 +198,8 @@ def _check_columns(settings: FetchJob, columns: Mapping[str, Sequence[str]]) -> 
                 continue
             if column not in present:
                 hint = did_you_mean(column, present)
+                if len(present) == 1 and {*present[0]} & {";", "\t"}:
+                    hint = f": all of '{present[0]}' is one column; csv has commas, tsv has tabs"
                 raise BenchmarkError(f"{where} has no column '{column}'{hint}")
             if list(present).count(column) > 1:
                 raise BenchmarkError(f"{where} has several columns '{column}'")

@@ -219,7 +219,7 @@ class _Trial:
 
     def _none_is_finite(self) -> str:
         if not self.compared or self._expected.isfinite().any():
-            return ""  # 16 bits may overflow for some prompts alone, whose rows have a status
+            return ""  # half precision may overflow for some prompts, whose rows have a status
         return "none of its logits is finite: its weights may hold NaN or infinity"
 
     def _looks_ahead(self) -> str:

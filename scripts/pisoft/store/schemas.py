@@ -183,13 +183,11 @@ FILES: dict[str, File] = {
             Column("margins", _FLOATS, "logit of the target minus that of the runner-up"),
             _optional("predicted_label", _TEXT, "label word that the model prefers"),
             _LABEL,
-            Column(
+            _optional(
                 "counterfactual_labels",
                 _TEXTS,
                 "label word that the model prefers in each counterfactual",
-                nullable=True,
-                gaps=True,
-            ),
+            )._replace(gaps=True),
             _optional("correct", _TRUTH, "whether the predicted label is the record's"),
             _optional("greedy_token_id", _WHOLE, "first token without the limit to label words"),
             _optional("greedy_token_text", _TEXT, "its text, for readers"),
@@ -336,13 +334,9 @@ FILES: dict[str, File] = {
             *_CELL,
             _SAMPLE,
             _METRIC,
-            Column(
-                "values",
-                pa.list_(_REAL),
-                "one per π; null: not measured, or failed",
-                nullable=True,
-                gaps=True,
-            ),
+            _optional(
+                "values", pa.list_(_REAL), "one per π; null: not measured, or failed"
+            )._replace(gaps=True),
         ),
     ),
     "ranking_samples": File(

@@ -132,7 +132,7 @@ def test_a_run_file_says_what_jobs_may_ask_of_its_site(load):
         ),
         ("models/small/source/revision", "a/../b", ["revision: must be letters, digits and"]),
         ("run/ranking", False,
-         ["ranking: must be a section of keys (got False); write null to leave it out"]),
+         ["ranking: must be a section of keys (got False); null switches off an optional section"]),
         # unknown names
         ("run/models", ["smal"], ["run.yaml: models: unknown name 'smal'", "'small'?"]),
         ("run/datasets", ["review"], ["run.yaml: datasets: unknown name", "'reviews'?"]),
