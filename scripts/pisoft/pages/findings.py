@@ -268,7 +268,7 @@ def verdict(numbers: Numbers, **cell: str) -> str:
     changes = order_changes(numbers.averages("ranks", part="without", **cell))
     listed = "; ".join(
         f"without {numbers.labels.datasets[row.other]} it is {order.listed(row.best)}"
-        for row in changes[changes["best_changes"]].itertuples()
+        for row in changes[changes["best_differs"]].itertuples()
     )
     if listed:
         clauses.append(f"the leading method depends on single datasets: {listed}")

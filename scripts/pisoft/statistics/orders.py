@@ -73,11 +73,11 @@ def order_changes(averages: pd.DataFrame) -> pd.DataFrame:
     """Compare the methods' order without each dataset (:func:`leave_one_out`) with that on all.
 
     Columns, for each dataset left out (`other`): `kendall_tau` (τ-b) of the two orders, `best`, a
-    tuple of the methods that share the first rank, and `best_changes`, whether they differ from
+    tuple of the methods that share the first rank, and `best_differs`, whether they differ from
     those on all.
     """
     orders = averages.set_index(["other", "method"])["rank"].unstack(sort=False)
     best = [best_methods(order) for _, order in orders.iterrows()]
     changes = {"kendall_tau": kendall_taus(orders.loc[""], orders), "best": best}
-    changes["best_changes"] = [names != best[0] for names in best]
+    changes["best_differs"] = [names != best[0] for names in best]
     return pd.DataFrame(changes, orders.index).reset_index()

@@ -135,14 +135,14 @@ def write_table(path: Path, kind: str, table: pa.Table, provenance: Mapping[str,
 
 
 def _check_values(path: Path, table: pa.Table, kind: str) -> None:
-    """Check that no value is null that may not be, alone or in a list, and every status known."""
+    """Check that no value or part of it is null that may not be, and that every status is known."""
     for column in FILES[kind].columns:
         if column.name not in table.column_names:
             continue
         values = table.column(column.name)
         nulls = 0 if column.nullable else values.null_count
-        if pa.types.is_list(column.kind) and not column.gaps:
-            nulls += pc.list_flatten(values).null_count
+        if not column.gaps:
+            nulls += sum(map(_nulls_inside, values.chunks))
         if nulls:
             raise BenchmarkError(f"{path}: column '{column.name}' has {nulls} nulls, allowed: none")
     if "status" in table.column_names:
@@ -151,6 +151,17 @@ def _check_values(path: Path, table: pa.Table, kind: str) -> None:
                 raise BenchmarkError(
                     f"{path}: unknown status '{status}'{did_you_mean(status, STATUSES)}"
                 )
+
+
+def _nulls_inside(values: pa.Array) -> int:
+    """Count the nulls inside the lists, maps and structs of an array."""
+    if pa.types.is_list(values.type):
+        parts = [values.flatten()]
+    elif pa.types.is_map(values.type):
+        parts = [values.items]
+    else:
+        parts = values.flatten() if pa.types.is_struct(values.type) else []
+    return sum(part.null_count + _nulls_inside(part.drop_null()) for part in parts)
 
 
 def _log_failures(path: Path, status: pa.ChunkedArray) -> None:
@@ -268,7 +279,7 @@ def read_provenance(path: Path) -> dict[str, Any]:
     Raises:
         BenchmarkError: no such file, or it cannot be read.
     """
-    return _of_all([_provenance_of_file(file) for file in shards_of(path)])
+    return _merged([_provenance_of_file(file) for file in shards_of(path)])
 
 
 def made_with(paths: Iterable[Path]) -> dict[str, tuple[str, ...]]:
@@ -305,17 +316,17 @@ def _provenance_of_file(path: Path) -> dict[str, Any]:
     return stored if isinstance(stored, dict) else {}
 
 
-def _of_all(facts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return one fact of each name."""
+def _merged(facts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return one value of each fact; see :func:`read_provenance`."""
     common: dict[str, Any] = {}
     for name in dict.fromkeys(itertools.chain(*facts)):
-        values: list[Any] = [of_shard.get(name) for of_shard in facts]
+        values: list[Any] = [shard.get(name) for shard in facts]
         if all(value == values[0] for value in values):
             common[name] = values[0]
         elif name in PEAKS:
             common[name] = max(value for value in values if value is not None)
         elif all(isinstance(value, dict) for value in values):
-            common[name] = _of_all(values)
+            common[name] = _merged(values)
         else:
             common[name] = ", ".join(dict.fromkeys(map(str, values)))
     return common

@@ -84,7 +84,7 @@ def test_means_and_ranks_are_those_of_the_datasets_that_remain_all_first():
     alone = leave_one_out(VALUES.loc[["sst2"]], "highest")
     assert (alone["other"] == "").all()
     assert alone["value"].tolist() == [0.1, 0.4, 0.2]
-    assert order_changes(alone)["best_changes"].tolist() == [False]
+    assert order_changes(alone)["best_differs"].tolist() == [False]
 
 
 def test_the_order_hangs_on_the_dataset_that_decides_it():
@@ -93,10 +93,10 @@ def test_the_order_hangs_on_the_dataset_that_decides_it():
     assert (changes[""].best, changes[""].kendall_tau) == (("mine",), 1)
     assert changes["boolq"].best == ("attention",)
     assert changes["boolq"].kendall_tau == pytest.approx(1 / 3)  # 2 pairs as before, 1 not
-    flags = {name: row.best_changes for name, row in changes.items()}
+    flags = {name: row.best_differs for name, row in changes.items()}
     assert flags == {"": False, "sst2": False, "imdb": False, "boolq": True}
     shared = changes_of(pd.DataFrame({"a": [1.0, 1.0], "b": [1.0, 0.0]}, index=["x", "y"]))["y"]
-    assert (shared.best, shared.best_changes) == (("a", "b"), True)
+    assert (shared.best, shared.best_differs) == (("a", "b"), True)
     none = changes_of(pd.DataFrame({"a": [np.nan, 1.0], "b": [np.nan, 2.0]}, index=["x", "y"]))
     assert (none[""].best, none["x"].best) == ((), ("b",))
     assert np.isnan(none["x"].kendall_tau), "nothing agrees with an order without a number"

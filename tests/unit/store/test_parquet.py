@@ -151,6 +151,22 @@ def test_a_row_that_does_not_fit_is_not_written(change, message, tmp_path):
     assert not path.exists()
 
 
+@pytest.mark.parametrize(
+    "gap",
+    [
+        None,
+        {"answer": "a", "evidence": None, "fields": {}},
+        {"answer": "a", "evidence": [{"field": "f", "start": 0, "end": None}], "fields": {}},
+        {"answer": "a", "evidence": [], "fields": {"text": None}},
+    ],
+)
+def test_a_gap_inside_a_nested_value_is_refused(gap, tmp_path):
+    record = dict.fromkeys(("label", "answer", "evidence", "cluster"))
+    record |= {"sample_id": "a", "fields": {"f": "t"}, "status": "ok", "counterfactuals": [gap]}
+    with pytest.raises(BenchmarkError, match="column 'counterfactuals' has 1 nulls, allowed: none"):
+        write_rows(tmp_path / "a.parquet", "datasets", [record], {})
+
+
 CURVE = dict.fromkeys(("protocol", "model", "method", "dataset", "sample_id", "metric"), "m")
 
 
