@@ -56,17 +56,17 @@ def draw(called, message_text, script, displays, minutes, *templates, options=()
             "{params.options:q} --folder {params.folder:q} --show {params.show:q} > {log:q} 2>&1"
 
 
-OF_PAGES = ("--pages", *BAR, "--warning", WARNING)
+PAGE_OPTIONS = ("--pages", *BAR, "--warning", WARNING)
 draw(
     *("tabulate", "Writing all tables", "tabulate_results", TABULATED, 30),
     *TABLE_TEMPLATES,
-    options=OF_PAGES,
+    options=PAGE_OPTIONS,
 )
 draw(
     *("build_figure_pages", "Writing the pages of figures", "build_figure_pages"),
     *(FigurePages("figures", DATA, ROOT / "rules", cells), 10),
     *PAGE_TEMPLATES,
-    options=OF_PAGES,
+    options=PAGE_OPTIONS,
 )
 for figure, plotted in PLOTTED.single().items():
     draw(f"plot_{figure}", f"Plotting {figure}", "plot_results", plotted, 120)

@@ -8,7 +8,7 @@ from pisoft.workflow.displays import EXPLORER_TEMPLATES, INDEX_TEMPLATES, report
 
 rule build_index:
     input:
-        **of_kinds("statistics", "comparisons", "ranks", "coverage", "variance_components"),
+        **summary_files("statistics", "comparisons", "ranks", "coverage", "variance_components"),
         metric_validation=if_any("controls", "<data>/summary/metric_validation.parquet"),
         permutation_baseline=if_any("permuted", "<data>/summary/permutation_baseline.parquet"),
         figure=cells("<results>/figures/pi_curves/{protocol}/{model}/{dataset}.svg")[0],
@@ -71,7 +71,7 @@ use rule build_index as note_report with:
 
 use rule build_index as compare_with_paper with:
     input:
-        **of_kinds("statistics"),
+        **summary_files("statistics"),
         timings=if_any("timed", "<data>/summary/timings.parquet"),
         layer_study=if_any("layer_study", "<data>/summary/layer_study.parquet"),
     output:

@@ -11,7 +11,7 @@ RANDOM_SOFT = SOFT.replace("{method}", CONTROL)
 SOFT_KINDS = ("soft_samples", "curves", "soft_sample_curves")
 
 
-def of_kinds(*kinds, below="", cell=()):
+def summary_files(*kinds, below="", cell=()):
     """Return the files of a summary, by the kind of their rows; `cell` has its wildcards."""
     paths = {kind: "/".join((kind, *cell)) for kind in kinds}
     return {kind: f"<data>/summary/{below}{path}.parquet" for kind, path in paths.items()}
@@ -22,10 +22,12 @@ def if_any(of, *files):
     return [*files] if cells_of(of) else []
 
 
-SAMPLES = of_kinds(*SOFT_KINDS, "ranking_samples", "evidence_samples", "datamodel_samples")
-CONTROL_SAMPLES = of_kinds(*SOFT_KINDS, "ranking_samples", "datamodel_samples", below="controls/")
-SELECTED_SAMPLES = of_kinds("soft_samples", below="depth_selected/")
-PERMUTED_SAMPLES = of_kinds(*SOFT_KINDS, below="permutation_baseline/")
+SAMPLES = summary_files(*SOFT_KINDS, "ranking_samples", "evidence_samples", "datamodel_samples")
+CONTROL_SAMPLES = summary_files(
+    *SOFT_KINDS, "ranking_samples", "datamodel_samples", below="controls/"
+)
+SELECTED_SAMPLES = summary_files("soft_samples", below="depth_selected/")
+PERMUTED_SAMPLES = summary_files(*SOFT_KINDS, below="permutation_baseline/")
 # Datasets whose records are not independent: intervals and tests are of their clusters.
 CLUSTERS = [
     f"<data>/datasets/{name}.parquet"
@@ -35,12 +37,12 @@ CLUSTERS = [
 # What a run may have none of: random scores, datasets with evidence or label words.
 EVIDENCE_SAMPLES = if_any("evidence", SAMPLES["evidence_samples"])
 DATAMODEL_SAMPLES = if_any("drawn", SAMPLES["datamodel_samples"])
-KINDS_OF_CONTROLS = (
+CONTROL_KINDS = (
     *SOFT_KINDS,
     *if_any("ranked_controls", "ranking_samples"),
     *(if_any("controls", "datamodel_samples") if DATAMODEL_SAMPLES else ()),
 )
-OF_CONTROLS = {kind: [SAMPLES[kind], CONTROL_SAMPLES[kind]] for kind in KINDS_OF_CONTROLS}
+WITH_CONTROLS = {kind: [SAMPLES[kind], CONTROL_SAMPLES[kind]] for kind in CONTROL_KINDS}
 
 
 def summary(identity, written=None, cell=(), asked=(1, 4000, 30), **read):
@@ -63,7 +65,7 @@ def summary(identity, written=None, cell=(), asked=(1, 4000, 30), **read):
             **read,
             clusters=CLUSTERS,
         output:
-            **(written or of_kinds(module, cell=cell)),
+            **(written or summary_files(module, cell=cell)),
         log:
             f"<logs>/{log_name}.log",
         benchmark:
@@ -87,15 +89,15 @@ def summary(identity, written=None, cell=(), asked=(1, 4000, 30), **read):
             "--files {params.files:q} --outputs {params.outputs:q} > {log:q} 2>&1"
 
 
-summary(("summarise", "soft", "summarise"), of_kinds(*SOFT_KINDS), soft=cells(SOFT))
+summary(("summarise", "soft", "summarise"), summary_files(*SOFT_KINDS), soft=cells(SOFT))
 summary(
     ("summarise_ranking", "insertion_deletion", "summarise_ranking"),
-    of_kinds("ranking_samples"),
+    summary_files("ranking_samples"),
     ranking=cells(RANKING, "ranking"),
 )
 summary(
     ("summarise_evidence", "evidence", "evidence"),
-    of_kinds("evidence_samples"),
+    summary_files("evidence_samples"),
     prompts=cells(PROMPTS, "evidence"),
     generations=cells(GENERATIONS, "evidence"),
     attributions=cells(ATTRIBUTIONS, "evidence"),
@@ -106,12 +108,12 @@ summary(
 )
 summary(
     ("summarise_layer_study", "layer_study", "layer_study"),
-    of_kinds("layer_study", "depths") | SELECTED_SAMPLES,
+    summary_files("layer_study", "depths") | SELECTED_SAMPLES,
     soft=cells(SOFT, "layer_study"),
 )
 summary(
     ("summarise_datamodel_scores", "datamodel_scores", "datamodel"),
-    of_kinds("datamodel_samples"),
+    summary_files("datamodel_samples"),
     asked=(1, 8000, 240),
     prompts=cells(PROMPTS, "drawn"),
     attributions=cells(ATTRIBUTIONS, "drawn"),
@@ -119,7 +121,7 @@ summary(
 )
 summary(
     ("estimate_uncertainty", "uncertainty", "uncertainty"),
-    of_kinds("statistics", "comparisons", "ranks", "variance_components", "coverage", "noise"),
+    summary_files("statistics", "comparisons", "ranks", "variance_components", "coverage", "noise"),
     asked=(2, 4000, 60),
     samples=[
         SAMPLES["soft_samples"],
@@ -129,10 +131,10 @@ summary(
         *DATAMODEL_SAMPLES,
     ],
 )
-summary(("decide", "decisions", "decisions"), **of_kinds("soft_samples", "comparisons"))
+summary(("decide", "decisions", "decisions"), **summary_files("soft_samples", "comparisons"))
 summary(
     ("summarise_advantage", "advantage", "resampling"),
-    **of_kinds("curves", "soft_sample_curves"),
+    **summary_files("curves", "soft_sample_curves"),
 )
 summary(
     ("summarise_sensitivity", "sensitivity", "sensitivity"),
@@ -142,7 +144,7 @@ summary(
 )
 summary(
     ("summarise_density", "density", "density"),
-    of_kinds("density", "density_correlations", cell=["{model}"]),
+    summary_files("density", "density_correlations", cell=["{model}"]),
     cell=["{model}"],
     prompts=fitting_cells(PROMPTS),
     attributions=fitting_cells(ATTRIBUTIONS),
@@ -165,24 +167,24 @@ summary(
 # Can the metrics be trusted? Nothing from here on changes a number of the methods themselves.
 summary(
     ("summarise_controls", "soft", "summarise"),
-    of_kinds(*SOFT_KINDS, below="controls/"),
+    summary_files(*SOFT_KINDS, below="controls/"),
     soft=cells(SOFT, "controls"),
 )
 summary(
     ("summarise_ranking_of_controls", "insertion_deletion", "summarise_ranking"),
-    of_kinds("ranking_samples", below="controls/"),
+    summary_files("ranking_samples", below="controls/"),
     ranking=cells(RANKING, "ranked_controls"),
 )
 summary(
     ("summarise_datamodel_scores_of_controls", "datamodel_scores", "datamodel"),
-    of_kinds("datamodel_samples", below="controls/"),
+    summary_files("datamodel_samples", below="controls/"),
     asked=(1, 8000, 240),
     prompts=cells(PROMPTS, "controls"),
     attributions=cells(RANDOM_ATTRIBUTIONS, "controls") + cells(ATTRIBUTIONS, "controls"),
     soft=cells(RANDOM_SOFT, "controls"),
 )
-summary(("validate_metrics", "metric_validation", "metric_validation"), **OF_CONTROLS)
-summary(("normalise_scores", "normalised_scores", "resampling"), **OF_CONTROLS)
+summary(("validate_metrics", "metric_validation", "metric_validation"), **WITH_CONTROLS)
+summary(("normalise_scores", "normalised_scores", "resampling"), **WITH_CONTROLS)
 summary(
     ("summarise_permuted_scores", "soft", "summarise"),
     PERMUTED_SAMPLES,

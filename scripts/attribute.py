@@ -19,7 +19,7 @@ from pisoft.models.repository import located
 from pisoft.progress import progress
 from pisoft.store.cells import read_pairs
 from pisoft.store.parquet import provenance, write_rows
-from pisoft.workflow.commandline import OF_MODEL, job_parser, run
+from pisoft.workflow.commandline import MODEL_OPTIONS, job_parser, run
 
 
 def main(arguments: argparse.Namespace) -> None:
@@ -67,7 +67,7 @@ def main(arguments: argparse.Namespace) -> None:
 
 def parser() -> argparse.ArgumentParser:
     """Return the command line."""
-    line = job_parser(__doc__, "prompts", "generations", "times", *OF_MODEL)
+    line = job_parser(__doc__, "prompts", "generations", "times", *MODEL_OPTIONS)
     line.add_argument("--masked-model", type=Path, nargs="*", help="as --model, if it needs one")
     return line
 

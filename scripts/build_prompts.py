@@ -9,7 +9,7 @@ from pisoft.models.repository import located
 from pisoft.models.tokenizer import load_tokenizer, model_context
 from pisoft.prompts.build import build_prompts
 from pisoft.store.parquet import provenance, read_rows, write_rows
-from pisoft.workflow.commandline import OF_MODEL, job_parser, run
+from pisoft.workflow.commandline import MODEL_OPTIONS, job_parser, run
 
 
 def main(arguments: argparse.Namespace) -> None:
@@ -23,4 +23,4 @@ def main(arguments: argparse.Namespace) -> None:
 
 
 if __name__ == "__main__":
-    run(main, job_parser(__doc__, "samples", *OF_MODEL))
+    run(main, job_parser(__doc__, "samples", *MODEL_OPTIONS))

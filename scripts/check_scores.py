@@ -32,8 +32,8 @@ def main(arguments: argparse.Namespace) -> None:
     for cell in dict.fromkeys(cell._replace(protocol="") for cell in config.cells()):
         _, _, model, _, method, dataset = cell
         if (source := sources.get(method)) is not None:
-            of_cell = (pc.field("model") == model) & (pc.field("dataset") == dataset)
-            explained = exported.filter(of_cell)
+            in_cell = (pc.field("model") == model) & (pc.field("dataset") == dataset)
+            explained = exported.filter(in_cell)
             try:
                 scores = read_scores(Path(source.path_of(model, dataset)), model, dataset)
                 messages = problems(scores, explained)

@@ -16,7 +16,7 @@ from pisoft.progress import progress
 from pisoft.store.cells import read_cell, read_pairs
 from pisoft.store.parquet import provenance, write_rows
 from pisoft.store.shards import expanded
-from pisoft.workflow.commandline import OF_MODEL, job_parser, run
+from pisoft.workflow.commandline import MODEL_OPTIONS, job_parser, run
 
 Row = dict[str, Any]
 INPUTS = ("prompts", "generations", "attributions")
@@ -61,7 +61,7 @@ def evaluate(
 
 def parser() -> argparse.ArgumentParser:
     """Return the command line."""
-    line = job_parser(__doc__, *INPUTS, *OF_MODEL)
+    line = job_parser(__doc__, *INPUTS, *MODEL_OPTIONS)
     line.add_argument(
         "--replacements",
         nargs="*",

@@ -13,7 +13,7 @@ from pisoft.models.loading import compile_layers, evaluation_facts, load_model
 from pisoft.models.repository import located
 from pisoft.store.cells import read_cell
 from pisoft.store.parquet import provenance, write_rows
-from pisoft.workflow.commandline import OF_MODEL, job_parser, run
+from pisoft.workflow.commandline import MODEL_OPTIONS, job_parser, run
 
 INPUTS = ("prompts", "generations", "attributions")
 
@@ -43,4 +43,4 @@ def main(arguments: argparse.Namespace) -> None:
 
 
 if __name__ == "__main__":
-    run(main, job_parser(__doc__, *INPUTS, *OF_MODEL))
+    run(main, job_parser(__doc__, *INPUTS, *MODEL_OPTIONS))

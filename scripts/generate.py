@@ -21,7 +21,7 @@ from pisoft.progress import progress
 from pisoft.prompts.token_texts import token_texts
 from pisoft.store.cells import read_prompts
 from pisoft.store.parquet import provenance, write_rows
-from pisoft.workflow.commandline import OF_MODEL, job_parser, run
+from pisoft.workflow.commandline import MODEL_OPTIONS, job_parser, run
 
 
 def main(arguments: argparse.Namespace) -> None:
@@ -61,4 +61,4 @@ def main(arguments: argparse.Namespace) -> None:
 
 
 if __name__ == "__main__":
-    run(main, job_parser(__doc__, "prompts", *OF_MODEL))
+    run(main, job_parser(__doc__, "prompts", *MODEL_OPTIONS))

@@ -12,7 +12,7 @@ from pisoft.models.repository import located
 from pisoft.progress import progress
 from pisoft.store.cells import read_pairs
 from pisoft.store.parquet import provenance, write_rows
-from pisoft.workflow.commandline import OF_MODEL, job_parser, run
+from pisoft.workflow.commandline import MODEL_OPTIONS, job_parser, run
 
 INPUTS = ("prompts", "generations")
 
@@ -35,4 +35,4 @@ def main(arguments: argparse.Namespace) -> None:
 
 
 if __name__ == "__main__":
-    run(main, job_parser(__doc__, *INPUTS, *OF_MODEL))
+    run(main, job_parser(__doc__, *INPUTS, *MODEL_OPTIONS))

@@ -172,9 +172,9 @@ def _means(summary: Summary) -> Iterator[str]:
     """Say which means are not those of the datasets' means, or of the samples' values."""
     keys = ["protocol", "operator", "model", "metric", "method"]
     rows = summary.numbers.rows["statistics"]
-    of_datasets = rows[rows["dataset"] != AVERAGE].groupby(keys)
-    means = of_datasets["value"].agg(lambda values: values.mean(skipna=False)).to_frame("value")
-    means["n"] = of_datasets["n"].sum()
+    by_keys = rows[rows["dataset"] != AVERAGE].groupby(keys)
+    means = by_keys["value"].agg(lambda values: values.mean(skipna=False)).to_frame("value")
+    means["n"] = by_keys["n"].sum()
     averages = rows[rows["dataset"] == AVERAGE].set_index(keys)
     both = averages.join(means.add_suffix("_expected"))
     yield from _unequal("the datasets'", both.dropna(subset=["value", "value_expected"], how="all"))

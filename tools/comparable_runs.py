@@ -23,10 +23,10 @@ from pisoft.statistics.published_settings import NO_NUMBER, OPEN_TEXT, SETTINGS,
 Settings = Mapping[str, Any]
 NOT_STATED = "not stated"
 PRECISION = {"seed", "max_samples", "statistics"}  # which samples and resamples, and how many
-OF_METHODS = {"masked_model", "layer_study"}  # beside options, what only a method depends on
+METHOD_KEYS = {"masked_model", "layer_study"}  # beside options, what only a method depends on
 # What records, prompts and answers of a catalogue entry depend on.
-OF_ENTRIES = {"source", "chat_template", "task", "fields", "labels", "messages"}
-OF_ENTRIES |= {"max_words", "truncate"}
+ENTRY_KEYS = {"source", "chat_template", "task", "fields", "labels", "messages"}
+ENTRY_KEYS |= {"max_words", "truncate"}
 ESTIMATES = {"parameters", "layers"}  # of a source, for `make plan`
 
 
@@ -45,7 +45,7 @@ def run_settings(config: Config) -> dict[str, Any]:
         **config.datasets,
     }
     for name, section in sections.items():
-        chosen = OF_ENTRIES if name in {*config.models, *config.datasets} else None
+        chosen = ENTRY_KEYS if name in {*config.models, *config.datasets} else None
         dumped = (
             {}
             if section is None
@@ -97,15 +97,15 @@ def cell_settings(
         owners: names of its `models`, `datasets` and `methods`.
         cell: `model`, `dataset` and `metric`.
     """
-    shared, of_methods = {}, {}
+    shared, method_settings = {}, {}
     dataset = cell["dataset"]
     here = {cell["model"], *(owners["datasets"] if dataset == AVERAGE else {dataset}), ""}
     is_open = settings.get(f"{dataset}.task") != "classification"
     for key, value in deciding(settings).items():
         names = (name for of in owners.values() for name in of if key.startswith(f"{name}."))
         owner, setting = max(names, key=len, default=""), SETTINGS.get(key)
-        if owner in owners["methods"] or key.split(".")[0] in OF_METHODS:
-            of_methods[key] = value
+        if owner in owners["methods"] or key.split(".")[0] in METHOD_KEYS:
+            method_settings[key] = value
         elif setting is not None and (
             (setting.metrics and cell["metric"] not in setting.metrics)
             or (setting.datasets == OPEN_TEXT and not is_open)
@@ -113,7 +113,7 @@ def cell_settings(
             continue
         elif owner in here and (key != "datasets" or dataset == AVERAGE):
             shared[key] = value
-    return shared, of_methods
+    return shared, method_settings
 
 
 def differences(first: Settings, second: Settings) -> dict[str, tuple[Any, Any]]:

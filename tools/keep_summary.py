@@ -32,7 +32,7 @@ from summary import KEPT, PROCEDURES, Summary, keep, kept, results_of, samples_o
 CONFIG_FOLDER = Path(__file__).parents[1] / "config"
 CATALOGUE = CONFIG_FOLDER, load_method
 BOARD = Path("docs/leaderboard")
-OF_STUDIES = {
+STUDY_OF_KIND = {
     "permutation_baseline": "permuted",
     "sensitivity": "operators",
     "off_distribution": "operators",
@@ -57,7 +57,7 @@ def main(arguments: argparse.Namespace) -> None:
     files = {kind: [data / f"summary/{kind}.parquet"] for kind in KEPT}
     by_model = data / "summary/density_correlations"
     files["density_correlations"] = [by_model / f"{name}.parquet" for name in config.models]
-    for kind, study in OF_STUDIES.items():
+    for kind, study in STUDY_OF_KIND.items():
         if not config.cells(study):
             files[kind] = []
     if config.run_file.stop is None:

@@ -27,11 +27,11 @@ def main(arguments: argparse.Namespace) -> None:
     changes = arguments.folder / FIGURES / CHANGES
     text = changes.read_text(encoding="utf-8") if changes.is_file() else ""
     linked = Path("..", FIGURES.relative_to("docs"), f"{PAGE_RUN}.svg").as_posix()
-    of_page = kept(arguments.folder / BOARD / f"{PAGE_RUN}.json")
+    page_numbers = kept(arguments.folder / BOARD / f"{PAGE_RUN}.json")
     operators, stopped = (
         kept(arguments.folder / FIGURES / f"{run}.json") for run in (OPERATORS_RUN, STOP_RUN)
     )
-    page = real_numbers_page(of_page, linked, text, summary, operators, stopped)
+    page = real_numbers_page(page_numbers, linked, text, summary, operators, stopped)
     (arguments.folder / PAGE).write_text(page, encoding="utf-8")
 
 

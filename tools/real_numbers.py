@@ -200,7 +200,7 @@ def _orders_by_operator(numbers: Numbers) -> dict[str, str]:
 
 def _inputs_by_operator(numbers: Numbers) -> dict[str, str]:
     """Return by dataset what operators do to the inputs."""
-    made = off_distribution.of_datasets(numbers.results("off_distribution"))
+    made = off_distribution.dataset_blocks(numbers.results("off_distribution"))
     corner = "ablation of random tokens"
     return {block.title: _table(corner, off_distribution.COLUMNS, block) for block in made}
 
@@ -208,7 +208,7 @@ def _inputs_by_operator(numbers: Numbers) -> dict[str, str]:
 def _stopped(summary: Summary) -> dict[str, Any]:
     """Return what the page says of a run that names the comparisons to be decided."""
     results = summary.numbers.results("decisions")
-    made = decisions.of_cells(results)
+    made = decisions.cell_blocks(results)
     return {
         "run": summary.run,
         "methods": summary.methods.values(),

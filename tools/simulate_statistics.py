@@ -124,9 +124,9 @@ def simulated_tests(
         parts = np.concatenate([values[:, one] - values[:, other] for values in cases], axis=1) / n
         settings = ResamplingJob(seed=repetition, resamples=RESAMPLES)
         for name, test in TESTS.items():
-            of_none, of_some = np.split(test(parts, families, settings) <= LEVEL, 2)
-            power = of_some[~is_equal].mean()
-            counts[name] = counts[name] + [of_none.any(), of_some[is_equal].any(), power]
+            null, unequal = np.split(test(parts, families, settings) <= LEVEL, 2)
+            power = unequal[~is_equal].mean()
+            counts[name] = counts[name] + [null.any(), unequal[is_equal].any(), power]
     for name, count in counts.items():
         yield {"n": n, "methods": methods, "test": name, "shares": count / repetitions}
 

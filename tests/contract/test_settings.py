@@ -24,7 +24,7 @@ SCHEMA = json.loads(
 DEFINITIONS = SCHEMA["$defs"]
 NAME = "a"  # of every entry
 MASKED = '{"label": "b", "source": {"kind": "local", "path": "b"}}'
-OF_TYPES = {  # a value of each type
+TYPE_VALUES = {  # a value of each type
     "string": "no such", "integer": 3, "number": 2.5, "boolean": True, "array": [2.5],
     "object": {"no": "such"}, "null": None,
 }  # fmt: skip
@@ -124,7 +124,7 @@ def misfits(place: Place, node: dict[str, Any]) -> Iterator[tuple[Place, Any, st
     single = len(allowed) == 1 + ({"type": "null"} in allowed)
     is_name = {"enum", "const"} & allowed[0].keys()
     word = "" if is_name or not single else WORDS[np.atleast_1d(allowed[0]["type"])[0]]
-    yield from ((place, value, word) for name, value in OF_TYPES.items() if name not in fitting)
+    yield from ((place, value, word) for name, value in TYPE_VALUES.items() if name not in fitting)
     for one in allowed:
         if single or one["type"] in ("integer", "number"):
             yield from ((place, value, hint) for value, hint in out_of_range(one))

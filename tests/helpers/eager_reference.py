@@ -115,10 +115,10 @@ class EagerModel(LanguageModel):
 
 def embedded(network: PreTrainedModel, ids: torch.Tensor) -> torch.Tensor:
     """Return embeddings (B, T, d) of token ids (B, T), and behind them those of every layer."""
-    of_layers = [
+    layer_tables = [
         table for name, table in network.named_modules() if name.endswith("embed_tokens_per_layer")
     ]
-    tables = [network.get_input_embeddings(), *of_layers]
+    tables = [network.get_input_embeddings(), *layer_tables]
     return torch.cat([table(ids) for table in tables], dim=-1)
 
 
@@ -354,12 +354,12 @@ def attention_shares(network: PreTrainedModel, ids: list[int]) -> list[torch.Ten
         def proximity(part: torch.Tensor, whole: torch.Tensor = after) -> torch.Tensor:
             return (whole.abs().sum(-1) - (whole - part).abs().sum(-1)).clamp(min=0)
 
-        of_heads = [
+        head_parts = [
             proximity(maps[head, :, key, None] * (values[head, key] @ weight) * factors)
             for head, weight in enumerate(weights.split(values.shape[-1]))
             for key in range(len(ids))
         ]
-        parts = torch.stack(of_heads).unflatten(0, (len(maps), -1)).transpose(1, 2)  # (H, T, T)
+        parts = torch.stack(head_parts).unflatten(0, (len(maps), -1)).transpose(1, 2)  # (H, T, T)
         shares.append(parts / (parts.sum(dim=(0, 2)) + proximity(residual))[None, :, None])
     return shares
 
@@ -479,11 +479,11 @@ def depass(network: PreTrainedModel, ids: list[int], target: int) -> torch.Tenso
             one - (silent[0] if c != 1 else 0) + neuron - speaking[0]
             for c, (one, neuron) in enumerate(zip(silent, speaking, strict=True))
         ]
-    ran, of_model = list(calls), set(network.base_model.modules())
+    ran, model_modules = list(calls), set(network.base_model.modules())
     behind = [
         part
         for part in ran[ran.index(layers[-1]) + 1 :]
-        if part in of_model and next(part.children(), None) is None
+        if part in model_modules and next(part.children(), None) is None
     ]
     for part in behind:
         run_part = partial(norms[part], part) if part in norms else lambda x, _, m=part: m(*x)

@@ -295,8 +295,8 @@ def _evaluations(
     scored: Sequence[tuple[Record, int, np.ndarray | None]], normalisation: Any, aggregated: bool
 ) -> Iterator[dict[str, Any]]:
     """Yield the rows of `soft` of all steps, each of its own scores or all of a sample's mean."""
-    for record, of_record in itertools.groupby(scored, key=lambda line: line[0]):
-        steps, raw = zip(*((step, scores) for _, step, scores in of_record), strict=True)
+    for record, record_lines in itertools.groupby(scored, key=lambda line: line[0]):
+        steps, raw = zip(*((step, scores) for _, step, scores in record_lines), strict=True)
         if aggregated and raw[0] is not None:
             together = list(_soft(record, 0, np.mean(raw, axis=0), normalisation))
             yield from ({**row, "step": step} for step in steps for row in together)

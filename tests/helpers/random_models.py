@@ -109,12 +109,12 @@ EAGER = {"rtol": 1e-4, "atol": 1e-6}
 
 def save_random_llama(folder: Path, tokenizer: PreTrainedTokenizerBase, **options: int) -> None:
     """Save a small Llama with random weights, and its tokenizer; options are of its config."""
-    of_tokenizer = {
+    token_ids = {
         "vocab_size": len(tokenizer),
         "bos_token_id": tokenizer.bos_token_id,
         "eos_token_id": tokenizer.eos_token_id,
     }
-    config = LlamaConfig(**SMALL | of_tokenizer | options)
+    config = LlamaConfig(**SMALL | token_ids | options)
     torch.manual_seed(2)
     network = LlamaForCausalLM(config)
     for parameter in network.parameters():  # sharper than the default

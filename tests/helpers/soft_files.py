@@ -59,10 +59,10 @@ def soft_summaries(folder, rows):
     kinds = ("soft_samples", "curves", "soft_sample_curves")
     files = {kind: folder / f"{kind}.parquet" for kind in kinds}
     soft = []
-    for key, of_cell in rows.items():
+    for key, cell_rows in rows.items():
         method, dataset = (key, CELL.dataset) if isinstance(key, str) else key
         cell = CELL._replace(method=method, dataset=dataset)
-        soft.append(write_soft(folder, of_cell, cell))
+        soft.append(write_soft(folder, cell_rows, cell))
     script_runs.summarise("soft", STATISTICS, {"soft": soft}, files)
     return files
 
@@ -80,7 +80,7 @@ def mean_curve(rows, sample, of):
     for row in rows:
         if row["sample_id"] == sample and row["status"] == "ok":
             values.setdefault(row["pi"], []).append(of(row))
-    return {pi: statistics.fmean(of_pi) for pi, of_pi in values.items()}
+    return {pi: statistics.fmean(pi_values) for pi, pi_values in values.items()}
 
 
 def area(points):

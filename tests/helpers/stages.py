@@ -90,10 +90,10 @@ def repeated_in_float32(model, block, budget):
     saliency = build("saliency", token_budget=budget)
     rows = list(attribute_block(saliency, model, block))
     compare_with_float32(saliency, model, [[pair] for pair in block], rows)
-    of_sample = {}
+    sample_rows = {}
     for row in rows:
-        of_sample.setdefault(row["sample_id"], []).append(row)
-    samples = [(*pair, of_sample[pair[0]["sample_id"]]) for pair in block]
+        sample_rows.setdefault(row["sample_id"], []).append(row)
+    samples = [(*pair, sample_rows[pair[0]["sample_id"]]) for pair in block]
     steps = evaluations_of_cell(model, [samples], EvaluationSettings(pi_grid=GRID, draws=1), 1)
     measure_cell(Perturber(model, budget), Perturber(model, budget), steps, 1)
     noisy = [row for step in steps[0] for row in step.rows() if row["h0_noise"] is not None]

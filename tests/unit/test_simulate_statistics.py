@@ -56,7 +56,7 @@ def test_bca_intervals_are_those_of_scipy():
     frame = pd.DataFrame(
         values, columns=pd.MultiIndex.from_tuples([("m", 0)], names=["metric", "k"])
     )
-    samples = Samples.of_means(frame)
+    samples = Samples.for_means(frame)
     settings = ResamplingJob(seed=1, resamples=20_000)
     made = estimate({"d": samples}, settings)["d"]
     _, (low, high), *_ = simulation.intervals(samples, made, np.random.default_rng(6))

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.workflow
 PAGE = Path(__file__).parents[2] / "docs/how-to/add-a-method.md"
 
 
-def of_method(name):
+def files_of(name):
     """Return the outputs of one method's own jobs."""
     return {
         f"data/attributions/toy/{name}/toy-sentiment.parquet",
@@ -49,7 +49,7 @@ def test_only_what_changed_is_computed_again(finished, tmp_path):
     catalogue.write_text(catalogue.read_text() + "my_method: {}\n")
     pending = {name for name in project.pending() if "summary" not in name}
     cells = {name for name in pending if name.startswith("data/")}
-    assert cells == of_method("my_method"), "one file and one line add exactly one method's cells"
+    assert cells == files_of("my_method"), "one file and one line add exactly one method's cells"
     soft = "results/tiny/data/soft/dynamic/toy/my_method/toy-sentiment.parquet"
     project.snakemake("--cores", "1", soft)
     assert project.pending(soft) == set()

@@ -199,8 +199,8 @@ def selected_samples(project, metric):
     }
     best = max(by_depth, key=lambda depth: (by_depth[depth], -depth))
     rest = {row["sample_id"] for row in rows if row["part"] == "rest"}
-    of_depth = samples_of(project, f"grad_ellm-loosened-{best:02d}", "toy-sentiment")
-    return {sample: values[metric] for sample, values in of_depth.items() if sample in rest}
+    depth_samples = samples_of(project, f"grad_ellm-loosened-{best:02d}", "toy-sentiment")
+    return {sample: values[metric] for sample, values in depth_samples.items() if sample in rest}
 
 
 def test_the_selected_depth_stands_in_the_main_table(finished):
@@ -319,14 +319,14 @@ def monte_carlo(project, kind, method, dataset):
     for row in read_rows(path, "soft"):
         if row["pi"]:
             rows[row["sample_id"], row["step"]][row["pi"]] = row
-    of_steps = defaultdict(list)
+    step_variances = defaultdict(list)
     for (sample, _), step in rows.items():
         areas = [
             area({pi: row[f"{kind}_distances"][k] / row["h0"] for pi, row in step.items()})
             for k in range(2)
         ]
-        of_steps[sample].append(statistics.variance(areas) / 2)
-    return statistics.fmean(sum(v) / len(v) ** 2 for v in of_steps.values())
+        step_variances[sample].append(statistics.variance(areas) / 2)
+    return statistics.fmean(sum(v) / len(v) ** 2 for v in step_variances.values())
 
 
 def test_ranks_whole_and_without_each_dataset(finished):
@@ -336,8 +336,8 @@ def test_ranks_whole_and_without_each_dataset(finished):
     for line in lines_of(finished, "ranks/dynamic/toy"):
         if line["part"] in ("rank", "without"):
             dataset = other.get(line["other"], "average")
-            of_methods = [-values[line["metric"], dataset, m] for m in METHODS]
-            expected = rankdata(of_methods)[METHODS.index(line["method"])]
+            method_values = [-values[line["metric"], dataset, m] for m in METHODS]
+            expected = rankdata(method_values)[METHODS.index(line["method"])]
             assert float(line["value" if line["part"] == "rank" else "rank"]) == expected, line
             checked += 1
     assert checked == 2 * len(METHODS) * (1 + 1 + len(DATASETS))
@@ -351,7 +351,7 @@ def test_the_layer_study(finished):
     assert len(lines) == 2 * (2 + 2 + 3)
     for line in lines:
         part = "rest" if line["part"] in ("selected", "fixed") else line["part"]
-        chosen = [name for name, of_sample in parts.items() if part in (of_sample, "leaky")]
+        chosen = [name for name, sample_part in parts.items() if part in (sample_part, "leaky")]
         assert int(line["n"]) == len(chosen)
         if min(counts.values()) < 2:
             assert not line.get("value"), "a part is too small for a standard error"
@@ -403,8 +403,8 @@ def test_agreement_of_metrics_on_methods(finished):
     values |= numbers_of(finished, "original_soft/dynamic/toy")
     values |= numbers_of(finished, "datamodel_scores/dynamic/toy")
     ranking = numbers_of(finished, "insertion_deletion/toy")
-    of_one = {key: v for key, v in ranking.items() if key[1] == DATASETS[0]}  # the only ranked one
-    ranking |= {(metric, "average", method): v for (metric, _, method), v in of_one.items()}
+    ranked = {key: v for key, v in ranking.items() if key[1] == DATASETS[0]}  # the only ranked one
+    ranking |= {(metric, "average", method): v for (metric, _, method), v in ranked.items()}
     values |= ranking
     changed = numbers_of(finished, "counterfactuals/toy")
     values |= changed | {
@@ -465,8 +465,8 @@ def test_sensitivity_of_the_order(finished):
     samples = {(m, d): samples_of(finished, m, d).values() for m in METHODS for d in DATASETS}
 
     def order(shown, metric, mean=statistics.fmean):
-        of_dataset = [[mean([s[metric] for s in samples[m, d]]) for m in METHODS] for d in shown]
-        return np.mean(of_dataset, axis=0)
+        dataset_means = [[mean([s[metric] for s in samples[m, d]]) for m in METHODS] for d in shown]
+        return np.mean(dataset_means, axis=0)
 
     checked = 0
     for line in lines_of(finished, "sensitivity/dynamic/toy"):
@@ -588,11 +588,12 @@ def draws_of_random_scores(project, dataset):
     scores, draws = scores_of(project, "random", dataset), defaultdict(list)
     for row in read_rows(path, "soft"):
         key = (row["sample_id"], row["step"])
-        of_step = scores[key]
+        chances = scores[key]
         where = "original" if row["pi"] is None else GRID.index(row["pi"])
-        chances = of_step if row["pi"] is None else np.clip(of_step, 1e-6, 1 - 1e-6) ** row["alpha"]
+        if row["pi"] is not None:
+            chances = np.clip(chances, 1e-6, 1 - 1e-6) ** row["alpha"]
         for draw in range(2):
-            drawn = keyed_generator(1, "mask", *key, where, draw).random((of_step.size, 1))[:, 0]
+            drawn = keyed_generator(1, "mask", *key, where, draw).random((chances.size, 1))[:, 0]
             draws[key].append((drawn < chances, row["ns_log_probability_changes"][draw]))
             draws[key].append((drawn >= chances, row["nc_log_probability_changes"][draw]))
     return {

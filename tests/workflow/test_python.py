@@ -31,12 +31,12 @@ def test_numbers_and_curves_of_a_cell_are_those_of_the_run(finished_once, method
         stored = pd.read_parquet(data / f"summary/{kind}.parquet")
         stored = stored[(stored[[*keys]] == pd.Series(keys)).all(axis="columns")]
         for metric in metrics:
-            of_run = stored[stored["metric"] == metric].sort_values("position")[COLUMNS]
+            run_rows = stored[stored["metric"] == metric].sort_values("position")[COLUMNS]
             returned = answer[answer["metric"] == metric][COLUMNS]
             assert len(returned) in (1, 3)
             pd.testing.assert_frame_equal(
                 returned.reset_index(drop=True),
-                of_run.reset_index(drop=True),
+                run_rows.reset_index(drop=True),
                 check_exact=True,
                 check_dtype=False,
             )

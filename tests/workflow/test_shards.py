@@ -27,7 +27,7 @@ CELLS = {
 SUMMARIES = ("accuracy", "soft_samples", "ranking_samples", "evidence_samples")
 
 
-def of_saliency(file):
+def saliency_rows(file):
     """Return the rows of a summary that other methods do not change."""
     table = pq.read_table(file)
     return table.filter(pc.is_in(table["method"], pa.array(["saliency", ""])))
@@ -44,7 +44,7 @@ def test_shards_give_the_bits_of_the_whole_and_more_samples_compute_only_theirs(
         *(f"results/tiny/data/{cell}.parquet" for cell in CELLS if "occlusion" in cell),
     )  # fmt: skip
     summaries = [results / f"data/summary/{name}.parquet" for name in SUMMARIES]
-    whole = [of_saliency(file) for file in summaries]
+    whole = [saliency_rows(file) for file in summaries]
     sizes = "\n      shard_size: 4\n      evaluation_shard_size: 2\n"
     path.write_text(path.read_text().rstrip() + sizes)
     files = [results / f"data/{cell}/{part}.parquet" for cell in CELLS for part in CELLS[cell]]
@@ -57,7 +57,7 @@ def test_shards_give_the_bits_of_the_whole_and_more_samples_compute_only_theirs(
         made = pa.concat_tables([pq.read_table(file) for file in files])
         assert made.equals(pq.read_table(results / f"data/{cell}.parquet")), cell
     for file, table in zip(summaries, whole, strict=True):
-        assert of_saliency(file).equals(table), file
+        assert saliency_rows(file).equals(table), file
 
     path.write_text(path.read_text().replace(f"max_samples: {SAMPLES}", "max_samples: 9"))
     pending = {Path(name) for name in finished.pending(*alone)}

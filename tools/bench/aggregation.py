@@ -212,10 +212,10 @@ def summary_jobs(config: Config, root: Path) -> Iterator[Job]:
     samples = [files["soft_samples"], files["ranking_samples"]]
     statistics = ("statistics", "comparisons", "ranks", "variance_components", "coverage", "noise")
     curves = ("curves", "soft_sample_curves")
-    of_curves = {kind: [files[kind]] for kind in curves}
+    curve_files = {kind: [files[kind]] for kind in curves}
     for rule, name, slice_name, given, kinds, threads in (
         ("summarise", "soft", "summarise", {"soft": soft}, ("soft_samples", *curves), 1),
-        ("summarise_advantage", "advantage", "resampling", of_curves, ("advantage",), 1),
+        ("summarise_advantage", "advantage", "resampling", curve_files, ("advantage",), 1),
         ("summarise_sensitivity", "sensitivity", "sensitivity", {"soft": soft},
          ("sensitivity",), 2),
         ("summarise_ranking", "insertion_deletion", "summarise_ranking", {"ranking": ranking},
@@ -342,7 +342,7 @@ def rows_of(by_rule: Mapping[str, list[Usage]]) -> Iterator[Row]:
     for rule, used in by_rule.items():
         name = rule if len(used) == 1 else f"{rule} ({len(used)} jobs)"
         yield from usage_rows(name, used, None)
-    used = [usage for of_rule in by_rule.values() for usage in of_rule]
+    used = [usage for rule_usage in by_rule.values() for usage in rule_usage]
     yield from usage_rows(f"all {len(used)} jobs", used, 1.0)
 
 

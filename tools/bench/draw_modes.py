@@ -127,7 +127,7 @@ def latin_mode(name: str, pool: Pool, weights: np.ndarray, grid_size: int) -> Mo
     """Return what K draws of one Latin hypercube sample give."""
     values = {metric: areas.mean(axis=2) @ weights for metric, areas in pool.areas.items()}
     variances = {
-        m: between_repetitions(of_metric, len(pool.curves[m])) for m, of_metric in values.items()
+        m: between_repetitions(repeated, len(pool.curves[m])) for m, repeated in values.items()
     }
     return Mode(name, _forwards(pool, weights, grid_size), values, variances)
 
@@ -190,9 +190,9 @@ def budget_mode(
             values[metric].append(np.array([s.area(metric) for s in steps]) @ weights)
             widths[metric].append(half_width(steps, metric))
     per_sample = float(np.mean(forwards)) * weights.shape[0] / weights.shape[1]
-    of_cells = {metric: np.array(by_cell) for metric, by_cell in values.items()}
-    variances = {m: between_repetitions(by_cell, repetitions) for m, by_cell in of_cells.items()}
-    mode = Mode(f"budget {budget.target_half_width:g}", per_sample, of_cells, variances)
+    cell_areas = {metric: np.array(by_cell) for metric, by_cell in values.items()}
+    variances = {m: between_repetitions(by_cell, repetitions) for m, by_cell in cell_areas.items()}
+    mode = Mode(f"budget {budget.target_half_width:g}", per_sample, cell_areas, variances)
     return mode, {metric: np.array(by_cell) for metric, by_cell in widths.items()}
 
 
@@ -222,12 +222,12 @@ def sparse_mode(
             areas = sparse_areas(pool, [steps_of[sample] for sample in samples], measured, rng)
             for metric in METRICS:
                 into[metric].append(areas[metric])
-    of_runs = {metric: np.array(by_run) for metric, by_run in values.items()}
+    areas = {metric: np.array(by_run) for metric, by_run in values.items()}
     return Mode(
         f"sparse, {count} π per step",
         step_forwards(count, _draws(pool)) * len(sample_of_step) / n,
-        of_runs,
-        {m: float(by_run.var(axis=1, ddof=1).mean()) - between[m] for m, by_run in of_runs.items()},
+        areas,
+        {m: float(by_run.var(axis=1, ddof=1).mean()) - between[m] for m, by_run in areas.items()},
         {metric: np.array(by_run) for metric, by_run in runs.items()},
         cost_aim=(0.0, 1 / 40),
     )
@@ -253,6 +253,6 @@ def sparse_areas(
     areas = {}
     for metric in METRICS:
         curves = pool.curves[metric][repetition, np.concatenate(steps_of)].mean(axis=-1)
-        of_samples = steps.where_measured(np.where(at, curves, np.nan))
-        areas[metric] = auc(grid, completed(of_samples, grid))
+        sample_curves = steps.where_measured(np.where(at, curves, np.nan))
+        areas[metric] = auc(grid, completed(sample_curves, grid))
     return areas

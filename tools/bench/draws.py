@@ -118,7 +118,7 @@ def measure_cell(cell: Cell, repetitions: int, budgets: Sequence[float]) -> Iter
     if n < 2:
         raise BenchmarkError(f"{cell.name}: {n} samples can be evaluated, at least 2 are needed")
     sample_of_step = np.unique(names, return_inverse=True)[1]
-    pools = [pool.of_steps(kept) for pool in pools]
+    pools = [pool.on_steps(kept) for pool in pools]
     yield from cell_rows(cell.name, pools, sample_of_step, grid_size, budgets)
 
 
@@ -176,9 +176,9 @@ def _interval_rows(
 ) -> Iterator[Row]:
     """Yield what the modes' intervals cost, how wide they are, and how often they hold."""
     n, between = len(truth), float(truth.var(ddof=1))
-    deviation, of_samples = np.sqrt(paper.variances[metric]), np.sqrt(between)
+    deviation, spread = np.sqrt(paper.variances[metric]), np.sqrt(between)
     title = f"{name}: paper: Monte Carlo standard deviation of a sample"
-    yield row(title, deviation, f"between samples: {of_samples:.3g}", deviation / of_samples)
+    yield row(title, deviation, f"between samples: {spread:.3g}", deviation / spread)
     widest = interval_half_width(between, paper.variances[metric], n)
     for mode in modes:
         wide = interval_half_width(between, mode.variances[metric], n)

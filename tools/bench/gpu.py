@@ -299,10 +299,10 @@ def main(arguments: argparse.Namespace) -> None:
         "transformers": transformers.__version__,
     }
     rows: list[Row] = []
-    for (shape, dtype, four_bit), of_model in groupby(cases, key=lambda named: named[1].model):
+    for (shape, dtype, four_bit), model_cases in groupby(cases, key=lambda named: named[1].model):
         network = build_network(ATTENTION_NAME, shape, dtype, four_bit, device)
         model = LanguageModel(network, "bench", llama_tokenizer)
-        for name, case in of_model:
+        for name, case in model_cases:
             lines = [{**line, "name": f"{name}: {line['name']}"} for line in measure(model, case)]
             rows += lines
             print_rows(lines)

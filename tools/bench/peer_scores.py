@@ -222,5 +222,5 @@ PEERS: dict[str, Callable[[Path, list[Prompt]], list[list[float]]]] = {
 
 if __name__ == "__main__":
     name, model, prompts, scores = sys.argv[1:]
-    of_prompts = PEERS[name](Path(model), json.loads(Path(prompts).read_text(encoding="utf-8")))
-    Path(scores).write_text(json.dumps(of_prompts), encoding="utf-8")
+    prompt_scores = PEERS[name](Path(model), json.loads(Path(prompts).read_text(encoding="utf-8")))
+    Path(scores).write_text(json.dumps(prompt_scores), encoding="utf-8")

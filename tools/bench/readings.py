@@ -109,15 +109,15 @@ def main(arguments: argparse.Namespace) -> None:
     ]
     _make(base, arguments.directory, STATISTICS, *agreements)
     before = _averages(results)
-    of_methods = _method_rows(results, before)
-    of_evaluation = reading_rows("squared distances", before, _squared(results, before))
+    method_rows = _method_rows(results, before)
+    evaluation_rows = reading_rows("squared distances", before, _squared(results, before))
     for name, change in READINGS.items():
         logger.info("%s", name)
         changed = {**deepcopy(base), "methods": DEFAULTS}
         update_config(changed, change)
         _make(changed, arguments.directory, STATISTICS)
-        of_evaluation += reading_rows(name, before, _averages(results))
-    report_tables({"evaluation": of_evaluation, "methods": of_methods}, arguments.output)
+        evaluation_rows += reading_rows(name, before, _averages(results))
+    report_tables({"evaluation": evaluation_rows, "methods": method_rows}, arguments.output)
 
 
 def _base(path: Path, changes: Iterable[str]) -> dict[str, Any]:

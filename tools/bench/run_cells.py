@@ -70,7 +70,7 @@ class Pool:
             [np.isfinite(areas).all(axis=(0, 2)) for areas in self.areas.values()], axis=0
         )
 
-    def of_steps(self, kept: np.ndarray) -> Pool:
+    def on_steps(self, kept: np.ndarray) -> Pool:
         """Return the pool of some steps only."""
         return Pool(self.grid, {metric: curves[:, kept] for metric, curves in self.curves.items()})
 
@@ -181,4 +181,4 @@ def measure_pool(cell: Cell, sampler: str, draws: int, repetitions: int) -> Pool
         for metric in METRICS:
             failed = np.full((len(evaluation.pi_grid), draws), np.nan)
             curves[metric].append([s.curves(metric) if s.status == OK else failed for s in steps])
-    return Pool(evaluation.pi_grid, {m: np.array(of_metric) for m, of_metric in curves.items()})
+    return Pool(evaluation.pi_grid, {m: np.array(values) for m, values in curves.items()})

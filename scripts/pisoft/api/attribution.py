@@ -208,8 +208,8 @@ def _called(function: Function, prompt: Prompt, answer: Row, where: str) -> np.n
     scores = []
     for step, target in zip(answer["steps"], answer["target_ids"], strict=True):
         read = [*prompt["input_ids"], *answer["output_ids"][:step]]
-        of_step = _array(function(read, target), where, (len(read),))
-        scores.append(of_step[: len(prompt["input_ids"])])
+        step_scores = _array(function(read, target), where, (len(read),))
+        scores.append(step_scores[: len(prompt["input_ids"])])
     return np.stack(scores)
 
 

@@ -210,7 +210,7 @@ def _summary(measured: pa.Table, evaluation: Settings, cell: Cell) -> pd.DataFra
     values = sample_matrix(samples[samples["metric"].isin(NUMBERS)], ["metric"])[[*NUMBERS]]
     # Of no resamples, which these intervals do not need.
     without_resamples = ResamplingJob(seed=evaluation.seed, resamples=0)
-    numbers = estimate({PROMPTS: Samples.of_means(values)}, without_resamples)[PROMPTS].table()
+    numbers = estimate({PROMPTS: Samples.for_means(values)}, without_resamples)[PROMPTS].table()
     failed = Counter(steps.status[steps.status != OK])
     rows = pd.concat([numbers, curves.rename(columns={"position": "pi"})], ignore_index=True)
     return rows.assign(

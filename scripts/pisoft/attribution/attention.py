@@ -60,5 +60,5 @@ class Attention(AttributionMethod):
                 at_least_float32(recorder.inputs[layer].rows(batch.positions).probabilities())
                 for layer in chosen
             ]  # each (B, H, S, T)
-            mean = torch.stack([of_layer.mean(dim=1) for of_layer in maps]).mean(dim=0)
+            mean = torch.stack([layer_map.mean(dim=1) for layer_map in maps]).mean(dim=0)
         return batch.split(mean.unbind(dim=1))

@@ -140,9 +140,9 @@ def _attribute_samples(
     budget = method.context.token_budget
     parts = [part for sample in samples for part in sample.apart(model.arithmetic)]
     rows: dict[str, list[Row]] = defaultdict(list)
-    for of_batch in fitted_batches(parts, _tokens_read, budget, work, give_up, model.arithmetic):
-        for sample_id, of_part in of_batch.items():
-            rows[sample_id] = sorted(rows[sample_id] + of_part, key=itemgetter("step"))
+    for batch_rows in fitted_batches(parts, _tokens_read, budget, work, give_up, model.arithmetic):
+        for sample_id, part_rows in batch_rows.items():
+            rows[sample_id] = sorted(rows[sample_id] + part_rows, key=itemgetter("step"))
     return rows
 
 
@@ -179,18 +179,18 @@ def _attribute_batch(
     seconds = perf_counter() - begin
     tokens = sum(len(sample.prompt_ids) + step for sample in samples for step in sample.steps)
     rows = {}
-    for sample, of_sample in zip(samples, scores, strict=True):
+    for sample, sample_scores in zip(samples, scores, strict=True):
         if sample.spanned:  # one row for all of them
-            of_sample = of_sample[:1].expand(len(sample.steps), -1)
+            sample_scores = sample_scores[:1].expand(len(sample.steps), -1)
         expected = (len(sample.steps), len(sample.prompt_ids))
-        if tuple(of_sample.shape) != expected:
+        if tuple(sample_scores.shape) != expected:
             raise BenchmarkError(
                 f"method '{method.name}': sample {sample.sample_id}: scores have "
-                f"shape {tuple(of_sample.shape)}, expected (steps, prompt tokens) = {expected}"
+                f"shape {tuple(sample_scores.shape)}, expected (steps, prompt tokens) = {expected}"
             )
         rows[sample.sample_id] = [
             _row(method, sample, step, raw, seconds / tokens)
-            for step, raw in zip(sample.steps, of_sample.float().cpu(), strict=True)
+            for step, raw in zip(sample.steps, sample_scores.float().cpu(), strict=True)
         ]
     return rows
 

@@ -98,8 +98,8 @@ def read_scores(path: Path, model: str, dataset: str) -> pa.Table:
                 f"{path}: column '{name}' is {table.schema.field(name).type}, expected "
                 f"{field.type} ({error})"
             ) from error
-    of_cell = pc.and_(pc.equal(table["model"], model), pc.equal(table["dataset"], dataset))
-    rows = table.filter(of_cell)
+    in_cell = pc.and_(pc.equal(table["model"], model), pc.equal(table["dataset"], dataset))
+    rows = table.filter(in_cell)
     if not rows.num_rows:
         cells = zip(table["model"].to_pylist(), table["dataset"].to_pylist(), strict=True)
         available = ", ".join(f"{model} on {dataset}" for model, dataset in dict.fromkeys(cells))

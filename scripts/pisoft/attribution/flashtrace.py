@@ -53,4 +53,4 @@ class FlashTrace(FlowMethod):
                 shares[index].append(keys[:, : len(sample.prompt_ids)])
 
         visit_layers(model, model.embed(batch.input_ids), batch.positions, add_layer)
-        return [torch.stack(of_layers).sum(dim=0) for of_layers in shares]
+        return [torch.stack(layer_shares).sum(dim=0) for layer_shares in shares]

@@ -58,8 +58,8 @@ class KernelShap(SamplingMethod):
             return equal[None]
         inner = (sizes > 0) & (sizes < units)
         masks, values, sizes = masks[inner], values[inner], sizes[inner]
-        of_size = np.bincount(sizes)[sizes]
-        root = np.sqrt(1 / (sizes * (units - sizes) * of_size))[:, None]
+        size_counts = np.bincount(sizes)[sizes]
+        root = np.sqrt(1 / (sizes * (units - sizes) * size_counts))[:, None]
         # Less their mean, the rows leave only weights that sum to 0, which `equal` completes.
         rows = masks - sizes[:, None] / units
         rest = values - empty - sizes[:, None] * equal

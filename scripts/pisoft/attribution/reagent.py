@@ -118,7 +118,7 @@ class Reagent(ScopedMethod):
 
         with torch.inference_mode():
             probes = self._new_probes(model, batch, read_prefix)
-            active = [probe for of_step in probes.values() for probe in of_step]
+            active = [probe for step_probes in probes.values() for probe in step_probes]
             for _ in range(self.options.max_probe_steps):
                 self._advance(model, active, read_prefix)
                 active = [probe for probe in active if not probe.converged]
@@ -221,11 +221,12 @@ class Reagent(ScopedMethod):
         """Return the mean importance of a step's probes, (prompt tokens,)."""
         import torch
 
-        of_step = probes[sample.sample_id, step]
-        met = [probe for probe in of_step if probe.converged]
+        step_probes = probes[sample.sample_id, step]
+        met = [probe for probe in step_probes if probe.converged]
         if not met:
             self.unconverged.add((sample.sample_id, step))
-        return torch.from_numpy(np.mean([probe.importance() for probe in met or of_step], axis=0))
+        importances = [probe.importance() for probe in met or step_probes]
+        return torch.from_numpy(np.mean(importances, axis=0))
 
 
 @dataclass

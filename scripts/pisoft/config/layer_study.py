@@ -30,7 +30,7 @@ def layer_study(
         depths[model] = study_depths(section, model, source, methods, load_method)
     every = [*chain.from_iterable(depths.values())]
     study = Study(
-        {model: tuple(depth.name for depth, _ in of_model) for model, of_model in depths.items()},
+        {model: tuple(depth.name for depth, _ in pairs) for model, pairs in depths.items()},
         part.datasets,
         added={depth.name: method for depth, method in every if method is not None},
         depths=tuple(depth for depth, _ in every),

@@ -97,7 +97,7 @@ class Method(Strict):
     resolved: dict[str, Any] = Field(default_factory=dict)
 
     @classmethod
-    def of_control(cls, control: Control) -> Method:
+    def from_control(cls, control: Control) -> Method:
         """Return the method whose scores are constructed."""
         return cls(label=control.label, family="control", source=control)
 
@@ -114,7 +114,7 @@ def resolve_method(
     if entry.source is not None:
         method = Method(label=name, family="external", source=entry.source)
         if isinstance(entry.source, Control):
-            method = Method.of_control(entry.source)
+            method = Method.from_control(entry.source)
         texts = {"label": entry.label, "family": entry.family}
         return method.model_copy(update={key: text for key, text in texts.items() if text})
     file = entry.method or name

@@ -33,10 +33,10 @@ def check_restrictions(config: Config, available: Mapping[str, Iterable[str]], o
     for model in config.models:
         for kind in ("protocols", "methods", "datasets"):
             if not config.allowed(model, kind):
-                of_run = getattr(config if kind != "protocols" else config.run_file, kind)
+                run_names = getattr(config if kind != "protocols" else config.run_file, kind)
                 raise BenchmarkError(
                     f"{where}.{model}.{kind}: leaves nothing of the run's {kind} "
-                    f"({', '.join(of_run)}) for this model"
+                    f"({', '.join(run_names)}) for this model"
                 )
         _check_backward(config, model, where)
     evaluated = {name for model in config.models for name in config.datasets_of(model)}

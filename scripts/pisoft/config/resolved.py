@@ -97,5 +97,5 @@ class Config(BaseModel):
     def allowed(self, model: str, kind: str) -> tuple[str, ...]:
         """Return the protocols, methods or datasets of the run to which a model is not closed."""
         names = self.run_file.protocols if kind == "protocols" else getattr(self, kind)
-        of_model = getattr(self.run_file.restrictions.get(model), kind, None)
-        return tuple(name for name in names if of_model in (None, "all") or name in of_model)
+        allowed = getattr(self.run_file.restrictions.get(model), kind, None)
+        return tuple(name for name in names if allowed in (None, "all") or name in allowed)

@@ -69,10 +69,10 @@ def _part(config: Config, section: StudySection, available: list[str], where: st
     names = selected(getattr(section, key, "all"), available, f"{where}.{key}")
     methods = {m: tuple(n for n in config.methods_of(m) if n in names) for m in evaluated}
     if not any(methods.values()):
-        of_models = dict.fromkeys(chain.from_iterable(map(config.methods_of, evaluated)))
+        present = dict.fromkeys(chain.from_iterable(map(config.methods_of, evaluated)))
         raise BenchmarkError(
             f"{where}.{key}: leaves nothing to do: the run has none of {', '.join(names)} for "
-            f"{', '.join(evaluated)}; allowed: {', '.join(of_models)}"
+            f"{', '.join(evaluated)}; allowed: {', '.join(present)}"
         )
     return Study(methods, tuple(datasets))
 
@@ -87,7 +87,7 @@ def _metric_validation(
             f"{where}: leaves nothing to do: none of its datasets ({', '.join(part.datasets)}) has "
             "evidence, and permutations is 0"
         )
-    controls = {one.name: Method.of_control(one) for one in validation.controls}
+    controls = {one.name: Method.from_control(one) for one in validation.controls}
     permuted = {
         name: tuple(f"{name}-permuted-{k}" for k in range(1, validation.permutations + 1))
         for name in chain.from_iterable(part.methods.values())
@@ -103,14 +103,12 @@ def _metric_validation(
         for name, names in permuted.items()
         for number, new in enumerate(names, start=1)
     }
-    of_models = {
-        m: tuple(chain(*(permuted[n] for n in names))) for m, names in part.methods.items()
-    }
+    by_model = {m: tuple(chain(*(permuted[n] for n in names))) for m, names in part.methods.items()}
     # Controls are compared with random scores.
     with_random = {m: (*controls,) for m in part.methods if RANDOM in config.methods_of(m)}
     return {
         "controls": Study(with_random, with_evidence, added=controls),
-        "permuted": Study(of_models, part.datasets, added=added),
+        "permuted": Study(by_model, part.datasets, added=added),
     }
 
 

@@ -62,13 +62,13 @@ class Lengths:
         samples = tuple(replace(sample, steps=(max(sample.steps),)) for sample in self.samples)
         return replace(self, samples=samples)
 
-    def total(self, of_sample: Callable[[SampleLengths], Any], start: Any = 0) -> Any:
+    def total(self, quantity: Callable[[SampleLengths], Any], start: Any = 0) -> Any:
         """Return the sum of a quantity over all samples, and of what it starts with."""
-        return sum((count * of_sample(sample) for sample, count in self._counts.items()), start)
+        return sum((count * quantity(sample) for sample, count in self._counts.items()), start)
 
-    def mean(self, of_sample: Callable[[SampleLengths], float]) -> float:
+    def mean(self, quantity: Callable[[SampleLengths], float]) -> float:
         """Return the mean of a quantity over all samples, 0 without any."""
-        return self.total(of_sample) / max(1, len(self.samples))
+        return self.total(quantity) / max(1, len(self.samples))
 
 
 def sample_lengths(config: Config, model: str, dataset: str, results: Path | None) -> Lengths:
@@ -136,6 +136,6 @@ def _estimated(config: Config, name: str) -> tuple[SampleLengths, ...]:
     if longest is not None:
         content = max(1, min(content, longest - BEFORE - BEHIND))
     prompt = BEFORE + content + BEHIND
-    of_record = config.run_file.evaluation.scope in ("content", "user_turn")
-    touched = (BEFORE, content) if of_record else (0, prompt)
+    only_record = config.run_file.evaluation.scope in ("content", "user_turn")
+    touched = (BEFORE, content) if only_record else (0, prompt)
     return (_answered(config, prompt, *touched, _full_answer(config, name)),) * min(limits)

@@ -232,13 +232,13 @@ class _Model:
         """Yield the jobs of a cell: attribution, evaluation, and ranking if it is `ranked`."""
         run_file, names = self._config.run_file, cell.wildcards
         routed = f"{names['protocol']}{names['operator']}/{self.name}"
-        of_method = self._cut(parts(self._config, self.name, cell.dataset, cell.method))
+        method_parts = self._cut(parts(self._config, self.name, cell.dataset, cell.method))
         if not cell.method:
-            for part, lengths in of_method.items():
+            for part, lengths in method_parts.items():
                 yield self.job("inspect_inputs", f"{routed}/{part}", self._inspected(lengths))
             return
         method = self._config.evaluated_methods[cell.method]
-        for part, lengths in of_method.items():
+        for part, lengths in method_parts.items():
             attribute = ("attribute", f"{self.name}{names['variant']}/{cell.method}/{part}")
             if not method.needs_model:
                 yield Job(*attribute, start_up=START_UP_WITH_MODEL)
@@ -258,9 +258,9 @@ class _Model:
             yield self.job("evaluate_soft", name, low, high, float32=again)
         has_label = ranked_datasets(self._config).get(cell.dataset)
         if ranked and run_file.ranking is not None and has_label is not None:
-            of_sample = partial(ranking_tokens, settings=run_file.ranking, has_label=has_label)
-            for part, lengths in of_method.items():
-                tokens = lengths.total(of_sample)
+            sample_tokens = partial(ranking_tokens, settings=run_file.ranking, has_label=has_label)
+            for part, lengths in method_parts.items():
+                tokens = lengths.total(sample_tokens)
                 job = self.job("evaluate_ranking", f"{self.name}/{cell.method}/{part}", tokens)
                 if self._config.counterfactuals_of(cell.dataset) == "masked_model":
                     job = self._with_masked_model(job, lengths.total(proposal_tokens))

@@ -149,8 +149,8 @@ def _method_rows(plan: Plan, rate: float) -> Iterator[tuple[str, ...]]:
             stage = job.rule.partition("_")[0]
             jobs.setdefault(method, {"attribute": [], "evaluate": []})[stage].append(job)
     for method, stages in jobs.items():
-        times = (sum(plan.seconds(job, rate) for job in of_stage) for of_stage in stages.values())
-        on_gpu = [job for of_stage in stages.values() for job in of_stage if plan.holds_gpu(job)]
+        times = (sum(plan.seconds(job, rate) for job in group) for group in stages.values())
+        on_gpu = [job for group in stages.values() for job in group if plan.holds_gpu(job)]
         hours = sum(plan.seconds(job, rate) for job in on_gpu) / 3600
         yield method, *map(duration, times), _hours(hours) if on_gpu else NOTHING
 

@@ -94,8 +94,8 @@ def largest_file(source: ModelSource, weights: float) -> float:
 def _trained_parameters(source: TrainedModel) -> int:
     """Return the weights of a model of Llama's build, its embeddings tied, norms left out."""
     width = source.hidden_size
-    of_head = width * width // source.heads
-    attention = 2 * (source.heads + source.key_value_heads) * of_head
+    head_width = width * width // source.heads
+    attention = 2 * (source.heads + source.key_value_heads) * head_width
     feed_forward = 3 * width * (2 * width)
     return source.layers * (attention + feed_forward) + source.vocabulary_size * width
 

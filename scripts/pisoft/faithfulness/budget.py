@@ -77,6 +77,6 @@ def half_width(steps: Sequence[StepEvaluation], metric: str) -> float:
             freedom += step_freedom
     if not variances:
         return 0.0
-    by_sample = [sum(of_steps) / len(of_steps) ** 2 for of_steps in variances.values()]
+    by_sample = [sum(parts) / len(parts) ** 2 for parts in variances.values()]
     error = np.sqrt(np.sum(by_sample)) / len(by_sample)
     return float(t.ppf((1 + CONFIDENCE) / 2, freedom) * error)

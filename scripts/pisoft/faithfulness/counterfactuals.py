@@ -88,8 +88,8 @@ def drawn(prompts: Iterable[Row], scope: Scope, seed: int) -> Replace:
 
     The prompts are all of a dataset. A token is replaced by another one; it stays if there is none.
     """
-    of_prompts = [np.asarray(p["input_ids"], int)[perturbable_positions(p, scope)] for p in prompts]
-    pool = np.sort(np.concatenate(of_prompts))
+    tokens = [np.asarray(p["input_ids"], int)[perturbable_positions(p, scope)] for p in prompts]
+    pool = np.sort(np.concatenate(tokens))
 
     def replace(prompt: Row, positions: np.ndarray) -> np.ndarray:
         ids = np.asarray(prompt["input_ids"])[positions]

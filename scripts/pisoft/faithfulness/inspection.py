@@ -107,8 +107,8 @@ class Inspector:
             return {key: None}
 
         readings: dict[Key, np.ndarray | None] = {}
-        for of_batch in fitted_batches(keys, lambda _: len(ids), self.token_budget, work, give_up):
-            readings |= of_batch
+        for batch in fitted_batches(keys, lambda _: len(ids), self.token_budget, work, give_up):
+            readings |= batch
         self.forwards += reader.forwards
         self.tokens += reader.forwards * len(ids)
         complete = {key: numbers for key, numbers in readings.items() if numbers is not None}
@@ -116,11 +116,11 @@ class Inspector:
             return TOO_LONG_FOR_MEMORY, {}
         if any(np.isnan(numbers[0]) for numbers in complete.values()):
             return NONFINITE_LOGITS, {}
-        of_row = {
+        row_readings = {
             key[:2]: np.stack([complete[*key[:2], draw] for draw in range(settings.draws)])
             for key in complete
         }
-        return OK, {key: _means(numbers) for key, numbers in of_row.items()}
+        return OK, {key: _means(numbers) for key, numbers in row_readings.items()}
 
 
 @dataclass

@@ -45,12 +45,12 @@ class Uniforms(ABC):
     """Bernoulli masks, by uniforms in [0, 1)."""
 
     @abstractmethod
-    def of_draw(self, pi_index: PiIndex, draw: int) -> np.ndarray:
+    def uniforms(self, pi_index: PiIndex, draw: int) -> np.ndarray:
         """Return the uniforms of one draw at one retaining probability, (m, d), float64."""
 
     def kept(self, pi_index: PiIndex, draw: int, scores: np.ndarray) -> np.ndarray:
         """Return what a mask keeps; see :class:`Masks`."""
-        return self.of_draw(pi_index, draw) < scores[:, None]
+        return self.uniforms(pi_index, draw) < scores[:, None]
 
 
 class IndependentUniforms(Uniforms):
@@ -60,7 +60,7 @@ class IndependentUniforms(Uniforms):
         self._key = (seed, "mask", sample_id, step)
         self._shape = shape
 
-    def of_draw(self, pi_index: PiIndex, draw: int) -> np.ndarray:
+    def uniforms(self, pi_index: PiIndex, draw: int) -> np.ndarray:
         """Return the uniforms of one draw; they do not depend on how many draws there are."""
         return keyed_generator(*self._key, pi_index, draw).random(self._shape)
 
@@ -88,7 +88,7 @@ class LatinUniforms(Uniforms):
         self._curve = _ShiftedGrid(keyed_generator(*key), shape, grid_size, draws)
         self._original = _ShiftedGrid(keyed_generator(*key, ORIGINAL), shape, 1, draws)
 
-    def of_draw(self, pi_index: PiIndex, draw: int) -> np.ndarray:
+    def uniforms(self, pi_index: PiIndex, draw: int) -> np.ndarray:
         """Return the uniforms of one draw; the original metrics have a sample of their own."""
         if isinstance(pi_index, str):
             return self._original.at(0, draw)

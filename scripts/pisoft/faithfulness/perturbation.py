@@ -167,8 +167,8 @@ class Perturber:
         ) -> list[tuple[int, list[int], np.ndarray]]:
             self.token_budget = token_budget
             segments = [
-                (index, [number for _, number in of_index])
-                for index, of_index in groupby(batch, key=itemgetter(0))
+                (index, [number for _, number in index_rows])
+                for index, index_rows in groupby(batch, key=itemgetter(0))
                 if measures[index] is not None
             ]
             if not segments:
@@ -184,10 +184,10 @@ class Perturber:
                 np.stack([perturbations[index].mask(number) for number in numbers])
                 for index, numbers in segments
             ]
-            of_segments = self._perturb([clean[index] for index, _ in segments], masks)
+            segment_measures = self._perturb([clean[index] for index, _ in segments], masks)
             return [
                 (index, numbers, measured)
-                for (index, numbers), measured in zip(segments, of_segments, strict=True)
+                for (index, numbers), measured in zip(segments, segment_measures, strict=True)
             ]
 
         def give_up(row: tuple[int, int]) -> list[tuple[int, list[int], np.ndarray]]:
@@ -197,14 +197,14 @@ class Perturber:
             warn_too_long(f"model '{self.model.name}': {target.name}", len(target.token_ids))
             return []
 
-        for of_batch in fitted_batches(
+        for batch_measures in fitted_batches(
             rows,
             lambda row: len(perturbations[row[0]].target.token_ids) - len(prefix_ids),
             self.token_budget,
             work,
             give_up,
         ):
-            for index, numbers, measured in of_batch:
+            for index, numbers, measured in batch_measures:
                 kept = measures[index]
                 assert kept is not None
                 kept[numbers] = measured
@@ -266,7 +266,7 @@ class Perturber:
                     for clean, size, end in zip(cleans, sizes, ends.tolist(), strict=True)
                 ]
             )
-        visible = [of_input for _, of_input in ablated if of_input is not None]
+        visible = [tokens for _, tokens in ablated if tokens is not None]
         predicted = self._predict([inputs for inputs, _ in ablated], replay, visible).split(sizes)
         return [
             clean.compare(perturbed).float().cpu().numpy()

@@ -149,10 +149,8 @@ class RankingEvaluator:
         distinct = {
             key_of(sample, perturbation, kept): (sample, kept, perturbation)
             for sample in samples
-            for perturbation, of_curve in zip(
-                sample.perturbations.values(), sample.kept, strict=True
-            )
-            for kept in of_curve
+            for perturbation, masks in zip(sample.perturbations.values(), sample.kept, strict=True)
+            for kept in masks
         }
         return [perturbed_input(self.model, *item) for item in distinct.values()]
 
@@ -170,8 +168,8 @@ class RankingEvaluator:
             if fitting:
                 logits = next_token_logits(self.model, fitting, read_prefix())
                 numbers = [
-                    _answer_numbers(perturbed.sample, of_input)
-                    for perturbed, of_input in zip(fitting, logits, strict=True)
+                    _answer_numbers(perturbed.sample, input_logits)
+                    for perturbed, input_logits in zip(fitting, logits, strict=True)
                 ]
                 read = torch.cat(numbers).cpu().split([len(one) for one in numbers])  # waits once
                 for perturbed, one in zip(fitting, read, strict=True):
@@ -188,7 +186,7 @@ class RankingEvaluator:
         self.forwards += len(inputs)
         self.tokens += sum(map(_length, inputs))
         outcomes: dict[Key, Outcome] = {}
-        for of_batch in fitted_batches(
+        for batch_outcomes in fitted_batches(
             inputs,
             _length,
             self.token_budget,
@@ -196,7 +194,7 @@ class RankingEvaluator:
             give_up,
             lambda length: self.model.arithmetic(len(prefix_ids) + length),
         ):
-            outcomes |= of_batch
+            outcomes |= batch_outcomes
         return outcomes
 
 
@@ -236,10 +234,10 @@ def not_applicable_rows(prompts: Iterable[Row], scope: Scope) -> list[Row]:
 def _rows(sample: RankedSample, outcomes: Mapping[Key, Outcome], scope: Scope) -> list[Row]:
     """Return a sample's rows; its curves fail together, so that all cover the same samples."""
     by_curve = [
-        [outcomes[key_of(sample, perturbation, kept)] for kept in of_curve]
-        for perturbation, of_curve in zip(sample.perturbations.values(), sample.kept, strict=True)
+        [outcomes[key_of(sample, perturbation, kept)] for kept in masks]
+        for perturbation, masks in zip(sample.perturbations.values(), sample.kept, strict=True)
     ]
-    failures = [one for of_curve in by_curve for one in of_curve if isinstance(one, str)]
+    failures = [one for curve in by_curve for one in curve if isinstance(one, str)]
     if isinstance(sample.answer, GeneratedAnswer):
         if failures:
             return failed_rows(sample.prompt, scope, failures[0], ANSWER_CURVES)
@@ -290,8 +288,8 @@ def _answer_numbers(sample: RankedSample, logits: torch.Tensor) -> torch.Tensor:
     """
     if isinstance(sample.answer, GeneratedAnswer):
         targets = torch.tensor(sample.answer.targets, device=logits.device)
-        of_tokens = logits[: len(targets)].double().log_softmax(dim=-1)
-        return of_tokens.gather(1, targets[:, None]).sum()[None]
+        log_probabilities = logits[: len(targets)].double().log_softmax(dim=-1)
+        return log_probabilities.gather(1, targets[:, None]).sum()[None]
     first = logits[0]
     if isinstance(sample.answer, int):
         return torch.stack([first.argmax(), first.isfinite().all()]).double()

@@ -43,9 +43,9 @@ def plot(view: View) -> tuple[Figure, pd.DataFrame]:
         for index, (dataset, title) in enumerate(titles.items()):
             line, column = divmod(index + (gap if index else 0), 2)
             panel = figure.add_subplot(grid[line, column] if several else grid[0, :])
-            of_dataset = select(rows, dataset=dataset)
+            dataset_rows = select(rows, dataset=dataset)
             tau, overlap = (
-                panels.lower_triangle(select(of_dataset, metric=m), [*methods]) for m in METRICS
+                panels.lower_triangle(select(dataset_rows, metric=m), [*methods]) for m in METRICS
             )
             panels.heatmap(panel, tau, panels.TAU, numbers)
             panels.heatmap(panel, overlap.T, panels.OVERLAP, numbers)
@@ -53,7 +53,7 @@ def plot(view: View) -> tuple[Figure, pd.DataFrame]:
             panels.mark_gaps(panel, gaps & ~np.eye(len(gaps), dtype=bool))
             names = list(methods.values())
             panels.name_cells(panel, names if line == lines - 1 else [], [] if column else names)
-            panel.set_title(f"{title} · {panels.n_text(of_dataset)}", fontsize="medium")
+            panel.set_title(f"{title} · {panels.n_text(dataset_rows)}", fontsize="medium")
         taus = select(rows, metric=METRICS[0], dataset=next(iter(titles)))["value"]
         figure.suptitle(
             panels.heading(view, message=panels.median_tau("Methods rank tokens", taus))

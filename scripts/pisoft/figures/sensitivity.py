@@ -58,8 +58,8 @@ def plot(view: View) -> Figure:
             colour = CHANGED if best.value >= MOSTLY else SAME
             panel.plot([tau.low, tau.high], [line, line], color=colour, linewidth=1.8)
             panel.plot(tau.value, line, "o", color=colour, markersize=5)
-            of_one = "yes" if best.value else "no"
-            panel.text(BESIDE, line, of_one if best.text else f"{100 * best.value:.0f} %", **beside)
+            answer = "yes" if best.value else "no"
+            panel.text(BESIDE, line, answer if best.text else f"{100 * best.value:.0f} %", **beside)
         single = select(taus, metric=metric, dataset=datasets).dropna(subset="value")
         lines = [names.index(name) + 0.25 for name in single["part"]]
         panel.plot(single["value"], lines, "o", color=SINGLE, markersize=3, markerfacecolor="none")

@@ -187,8 +187,8 @@ def _measured(
             row for p in files.get(kind, ()) for row in read_table(p, kind, where=where).to_pylist()
         ]
         for row in sorted(rows, key=lambda row: metrics.index(row["metric"])):
-            of_sample = measured.setdefault(row["sample_id"], {})
-            numbers, key = of_sample.setdefault(row["method"], {}), name
+            sample_numbers = measured.setdefault(row["sample_id"], {})
+            numbers, key = sample_numbers.setdefault(row["method"], {}), name
             if "protocol" in row:
                 numbers, key = numbers.setdefault(name, {}), row["protocol"]
             if row.get("status", OK) == OK:
@@ -199,35 +199,35 @@ def _measured(
     return measured
 
 
-def _steps(of_sample: Iterable[StepScores], alphas: Mapping[str, Alphas]) -> dict[str, Any]:
+def _steps(sample_steps: Iterable[StepScores], alphas: Mapping[str, Alphas]) -> dict[str, Any]:
     """Return a sample's tokens that have scores, its different scores, and which a step has."""
     perturbable: list[int] = []
     scores: list[dict[str, Any]] = []
     steps = []
-    for one in of_sample:
+    for one in sample_steps:
         perturbable = one.perturbable.tolist()  # the same of every step
-        of_step = _step_scores(one, alphas)
-        if of_step not in scores:
-            scores.append(of_step)
-        steps.append({"step": one.step, "scores": scores.index(of_step)})
+        step_scores = _step_scores(one, alphas)
+        if step_scores not in scores:
+            scores.append(step_scores)
+        steps.append({"step": one.step, "scores": scores.index(step_scores)})
     return {"perturbable": perturbable, "scores": scores, "steps": steps}
 
 
 def _step_scores(step: StepScores, alphas: Mapping[str, Alphas]) -> dict[str, Any]:
     """Return every method's scores of one step; without α, why it could not be calibrated."""
     key = (step.prompt["sample_id"], step.step)
-    of_methods: dict[str, dict[str, Any]] = {}
+    method_scores: dict[str, dict[str, Any]] = {}
     for name, status in step.status.items():
         if status != OK or not len(step.perturbable):
-            of_methods[name] = {"status": NO_CONTENT_TOKENS if status == OK else status}
+            method_scores[name] = {"status": NO_CONTENT_TOKENS if status == OK else status}
             continue
         with np.errstate(divide="ignore"):
             logarithms = np.maximum(np.log(step.scores(name)), LOG_OF_ZERO)
         evaluation, alpha = alphas.get(name, {}).get(key, (None, None))
         calibrated = {"evaluation": evaluation} if alpha is None else {"alpha": alpha}
         scores = {"raw": _rounded(step.raw[name]), "log": _rounded(logarithms)}
-        of_methods[name] = scores | calibrated
-    return of_methods
+        method_scores[name] = scores | calibrated
+    return method_scores
 
 
 def _alphas(path: Path, samples: list[str], grid: Iterable[float]) -> Alphas:

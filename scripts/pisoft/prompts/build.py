@@ -203,8 +203,8 @@ class _Builder:
         inserted = tokens.overlapping(span.range for span in prompt.fields())
         return any(
             # The unknown token also stands for texts that do not spell it; those are no control.
-            of_record and token in controls and controls[token] in prompt.text[start:end]
-            for token, (start, end), of_record in zip(
+            from_record and token in controls and controls[token] in prompt.text[start:end]
+            for token, (start, end), from_record in zip(
                 tokens.ids, tokens.offsets, inserted, strict=True
             )
         )

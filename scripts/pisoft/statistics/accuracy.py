@@ -68,7 +68,7 @@ def _rows(
         elif present:
             row["value"] = fmean(present)
         if metric in SHARES and present:
-            of_samples = dict(zip((answer["sample_id"] for _, answer in ok), values, strict=True))
-            hits = pd.DataFrame({metric: pd.Series(of_samples).dropna()}, dtype=float)
+            by_sample = dict(zip((answer["sample_id"] for _, answer in ok), values, strict=True))
+            hits = pd.DataFrame({metric: pd.Series(by_sample).dropna()}, dtype=float)
             row |= share_rows(hits, clusters)[["low", "high", "n_clusters"]].iloc[0]
         yield row

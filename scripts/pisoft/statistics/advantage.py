@@ -69,15 +69,15 @@ def _differences(curves: pd.DataFrame, grid: np.ndarray) -> pd.DataFrame:
     values = pd.DataFrame(curve_matrix(curves, grid.size), index, grid)
     control, weights = values.xs(CONTROL, level="method"), half_weights(grid)
     parts: dict[tuple[object, ...], pd.Series] = {}
-    for (metric, method), of_method in values.groupby(level=names[2:], sort=False):
+    for (metric, method), method_values in values.groupby(level=names[2:], sort=False):
         if method != CONTROL:
-            points = of_method.droplevel(names[2:]) - control.xs(metric, level="metric")
+            points = method_values.droplevel(names[2:]) - control.xs(metric, level="metric")
             usable = points.dropna(how="all")
             halves = completed(usable.to_numpy(), grid) @ weights.T
-            parts |= {(AT, pi, metric, method): of_pi for pi, of_pi in points.items()}
+            parts |= {(AT, pi, metric, method): pi_values for pi, pi_values in points.items()}
             parts |= {
-                (part, "", metric, method): pd.Series(of_part, usable.index)
-                for part, of_part in zip(HALVES, halves.T, strict=False)
+                (part, "", metric, method): pd.Series(part_values, usable.index)
+                for part, part_values in zip(HALVES, halves.T, strict=False)
             }
     frame = pd.DataFrame(parts).reindex(curves["sample_id"].unique())
     return frame.rename_axis(columns=names)
@@ -85,6 +85,6 @@ def _differences(curves: pd.DataFrame, grid: np.ndarray) -> pd.DataFrame:
 
 def _failures(differences: pd.DataFrame) -> pd.Series:
     """Return how many samples failed, by column; the others are measured at one π at least."""
-    of_method = differences[AT].isna().T.groupby(level=["metric", "method"]).all().sum(axis=1)
+    method_values = differences[AT].isna().T.groupby(level=["metric", "method"]).all().sum(axis=1)
     columns = differences.columns
-    return of_method.reindex(columns.droplevel(["part", "position"])).set_axis(columns)
+    return method_values.reindex(columns.droplevel(["part", "position"])).set_axis(columns)

@@ -75,8 +75,8 @@ def compare(
     for difference in unlike:
         other_settings |= difference.decides & difference.concerns(cells).to_numpy()
     cells["outcome"] = _outcomes(cells, ours, other_models, other_datasets, other_settings)
-    of_same = cells["outcome"].isin([*COMPARED, NO_VALUE])
-    cells[_NUMBERS] = cells[_NUMBERS].where(of_same)
+    is_same_setting = cells["outcome"].isin([*COMPARED, NO_VALUE])
+    cells[_NUMBERS] = cells[_NUMBERS].where(is_same_setting)
     return cells.assign(difference=cells["value"] - cells["published"])
 
 

@@ -28,7 +28,7 @@ from pisoft.statistics.soft_files import Steps, completed, read_soft
 
 METRICS = {"ns": "auc_pi_soft_ns", "nc": "auc_pi_soft_nc"}
 RUN = "run"  # every choice as in the run
-OF_CLAMPS: dict[str, Clamp] = {f"clamp_{name}": name for name in CLAMPS}
+BY_CLAMP: dict[str, Clamp] = {f"clamp_{name}": name for name in CLAMPS}
 RATIO_OF_MEANS, MEDIAN, HALF_SAMPLES = "ratio_of_means", "median", "half_samples"
 SINGLE_DRAW, HALF_DRAWS = "single_draw", "half_draws"
 OTHER_ROUTING = "other_routing"
@@ -57,7 +57,7 @@ ALTERNATIVES = {
     OPERATORS["hide"]: "Tokens' keys hidden",
 }
 NEW_DRAWS = (OTHER_ROUTING, *OPERATORS.values())  # need other draws than the run's
-OF_DRAWS = (RUN, *(name for name in ALTERNATIVES if name not in (HALF_SAMPLES, *NEW_DRAWS)))
+FROM_DRAWS = (RUN, *(name for name in ALTERNATIVES if name not in (HALF_SAMPLES, *NEW_DRAWS)))
 HALVES = 20  # drawn by key
 FEWEST_TO_HALVE = 4  # draws: half of fewer is a single one
 
@@ -67,8 +67,8 @@ class Areas(NamedTuple):
 
     Attributes:
         values: a row per sample of the file, by `sample_id`; a column per metric of
-            :data:`METRICS` and alternative of :data:`OF_DRAWS`; NaN where a sample failed, or
-            there is no such alternative. That of the ratio of means is the ratio's numerator.
+            :data:`METRICS` and of :data:`FROM_DRAWS`; NaN where a sample failed, or there is
+            no such alternative. That of the ratio of means is the ratio's numerator.
         h0: the ratio's denominator, mean over each sample's steps.
         draws: how many there are, by metric.
         whole: whether each step is measured at every π.
@@ -96,7 +96,7 @@ def sample_areas(path: Path, minimum_h0: float, clamp: Clamp) -> Areas:
         for metric in METRICS
         for name, area in (_areas(metric, steps, clamp) if len(steps.ok) else {}).items()
     }
-    columns = pd.MultiIndex.from_product([METRICS, OF_DRAWS], names=["metric", "alternative"])
+    columns = pd.MultiIndex.from_product([METRICS, FROM_DRAWS], names=["metric", "alternative"])
     return Areas(
         pd.DataFrame(areas, steps.ok).reindex(steps.status.index, columns=columns),
         pd.Series(steps.mean(steps.h0[:, 0]), steps.ok).reindex(steps.status.index),
@@ -113,7 +113,7 @@ def alternatives_of(metric: str, clamp: Clamp, new_draws: Container[str]) -> lis
     return [
         name
         for name in ALTERNATIVES
-        if (name not in OF_CLAMPS or (metric == "ns" and OF_CLAMPS[name] != clamp))
+        if (name not in BY_CLAMP or (metric == "ns" and BY_CLAMP[name] != clamp))
         and (name not in NEW_DRAWS or name in new_draws)
     ]
 
@@ -136,10 +136,10 @@ def alternative_samples(
     h0 = pd.DataFrame({name: cell.h0 for name, cell in methods.items()}, areas.index)
     by_alternative = areas.swaplevel(axis=1)
     run = by_alternative[RUN]
-    parts = {(metric, name, 0): by_alternative[name] for name in OF_DRAWS}
-    for name, of_draws in new_draws.items():
-        of_method = {method: cell.values[metric, RUN] for method, cell in of_draws.items()}
-        parts[metric, name, 0] = pd.DataFrame(of_method, run.index).reindex(columns=run.columns)
+    parts = {(metric, name, 0): by_alternative[name] for name in FROM_DRAWS}
+    for name, redrawn in new_draws.items():
+        method_areas = {method: cell.values[metric, RUN] for method, cell in redrawn.items()}
+        parts[metric, name, 0] = pd.DataFrame(method_areas, run.index).reindex(columns=run.columns)
     with_value = np.flatnonzero(run.notna().any(axis=1))
     for half in range(HALVES):
         generator = keyed_generator(settings.seed, "half of the samples", dataset, half)
@@ -181,9 +181,9 @@ def _areas(metric: str, steps: Steps, clamp: Clamp) -> dict[str, np.ndarray]:
         HALF_DRAWS: metric_of(metric, h0, distances[..., :half], clamp),
     }
     if metric == "ns":
-        curves |= {name: soft_ns(h0, distances, other) for name, other in OF_CLAMPS.items()}
+        curves |= {name: soft_ns(h0, distances, other) for name, other in BY_CLAMP.items()}
     curves = {name: completed(steps.where_measured(curve), grid) for name, curve in curves.items()}
-    areas = {name: auc(grid, of_samples) for name, of_samples in curves.items()}
+    areas = {name: auc(grid, sample_curves) for name, sample_curves in curves.items()}
     areas["whole_range"] = auc_full(grid, curves[RUN], f"pi_soft_{metric}")
     parts = {LOW: grid <= LOW_PI, EVERY_SECOND: np.arange(grid.size) % 2 == 0}
     for name, part in parts.items():
@@ -196,7 +196,7 @@ def _missing(draws: int, samples: int, clamp: Clamp) -> dict[str, str]:
     """Return the alternatives that need more draws or samples, and why they have no value."""
     reasons = {}
     if draws < 2:
-        clamps = OF_CLAMPS.keys() - {"clamp_none"} if clamp != "none" else ()
+        clamps = BY_CLAMP.keys() - {"clamp_none"} if clamp != "none" else ()
         # Clamping the only draw is clamping the mean.
         reasons = dict.fromkeys([SINGLE_DRAW, *clamps], "a single draw is stored")
     if draws < FEWEST_TO_HALVE:

@@ -31,11 +31,11 @@ def compare_runs(one: pd.DataFrame, other: pd.DataFrame) -> pd.DataFrame:
         both = rows.merge(second[cell], on="method", suffixes=("", "_other"))
         tau = float(kendall_taus(both["value"], both["value_other"]))
         row = dict(zip(CELL, cell, strict=True)) | {"n_methods": len(both), "kendall_tau": tau}
-        for of_run in ("", "_other"):
-            order = pd.Series(ranks(both[f"value{of_run}"].to_numpy(), "highest"), both["method"])
-            row[f"best{of_run}"] = ", ".join(best_methods(order))
-            row[f"n{of_run}"] = both[f"n{of_run}"].min()
-            row[f"n_failed{of_run}"] = both[f"n_failed{of_run}"].max()
+        for suffix in ("", "_other"):
+            order = pd.Series(ranks(both[f"value{suffix}"].to_numpy(), "highest"), both["method"])
+            row[f"best{suffix}"] = ", ".join(best_methods(order))
+            row[f"n{suffix}"] = both[f"n{suffix}"].min()
+            row[f"n_failed{suffix}"] = both[f"n_failed{suffix}"].max()
         compared.append(row)
     return pd.DataFrame(compared)
 

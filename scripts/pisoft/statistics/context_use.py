@@ -36,8 +36,8 @@ def summaries(files: Files, settings: ContextUseJob) -> dict[str, Summary]:
         has_row = values.columns.isin([*METRICS, *BY_CHANCE.values(), TOKENS], level="metric")
         cells[model, task, ALL, "", dataset] = values.loc[:, has_row]
         fifths = values[DEPTH].mean(axis="columns").map(fifth_of).rename("position")
-        for position, of_fifth in values.loc[:, has_row].groupby(fifths):
-            cells[model, task, BY_DEPTH, position, dataset] = of_fifth
+        for position, fifth_values in values.loc[:, has_row].groupby(fifths):
+            cells[model, task, BY_DEPTH, position, dataset] = fifth_values
     return {"context_use": estimate_cells(cells, settings, files.clusters(), KEYS)}
 
 

@@ -139,13 +139,13 @@ def masks_and_changes(
     ns, nc = (draws.draws[name][line, measured] for name in CHANGES)  # (1 + P, K) each
     every = product(measured, range(max(ns.shape[1], nc.shape[1])))
     kept = [kept_tokens(drawn, probabilities, pi, draw)[:, 0] for pi, draw in every]
-    of_ns = np.reshape(kept, (len(ns), -1, m))
-    of_nc = ~of_ns
-    masks = [of_ns[:, : ns.shape[1]].reshape(-1, m), of_nc[:, : nc.shape[1]].reshape(-1, m)]
+    ns_masks = np.reshape(kept, (len(ns), -1, m))
+    nc_masks = ~ns_masks
+    masks = [ns_masks[:, : ns.shape[1]].reshape(-1, m), nc_masks[:, : nc.shape[1]].reshape(-1, m)]
     return np.concatenate(masks), np.concatenate([ns.ravel(), nc.ravel()])
 
 
-def of_masks(masks: np.ndarray, scores: np.ndarray, changes: np.ndarray) -> np.ndarray:
+def mask_metrics(masks: np.ndarray, scores: np.ndarray, changes: np.ndarray) -> np.ndarray:
     """Return :data:`METRICS` of one step, (4, M); NaN where undefined.
 
     `masks` (N, m) are true where a token is kept, `scores` (m, M) are of every method, `changes`
@@ -159,8 +159,8 @@ def of_masks(masks: np.ndarray, scores: np.ndarray, changes: np.ndarray) -> np.n
     kept_ranks, change_ranks = rankdata(kept, axis=0), rankdata(changes)[:, None]
     count_ranks = rankdata(masks.sum(axis=1))[:, None]
     residuals = _given(kept_ranks, count_ranks), _given(change_ranks, count_ranks)
-    of_ranks = [correlation(kept_ranks, change_ranks), correlation(*residuals)]
-    return np.stack([*of_ranks, correlation(removed, drop), infidelity(removed, drop)])
+    rank_correlations = [correlation(kept_ranks, change_ranks), correlation(*residuals)]
+    return np.stack([*rank_correlations, correlation(removed, drop), infidelity(removed, drop)])
 
 
 def correlation(x: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -211,7 +211,7 @@ def _step(
         if np.isfinite(changes).all():
             scored = [status == OK for status in statuses]
             scores = [step.scores(name) for name in compress(methods, scored)]
-            values[:, scored] = of_masks(masks, np.stack(scores, axis=1), changes)
+            values[:, scored] = mask_metrics(masks, np.stack(scores, axis=1), changes)
     return values, [why if status == OK else status for status in statuses]
 
 
@@ -225,6 +225,6 @@ def _why_unusable(changes: np.ndarray) -> str:
 
 def _sample(steps: Sequence[tuple[np.ndarray, list[str]]]) -> tuple[np.ndarray, np.ndarray]:
     """Return a sample's numbers, means over the steps that have them, and statuses, (4, M) each."""
-    values = np.ma.masked_invalid([of_step for of_step, _ in steps])  # (steps, 4, M)
+    values = np.ma.masked_invalid([step_values for step_values, _ in steps])  # (steps, 4, M)
     means = values.mean(axis=0).filled(np.nan)
     return means, np.where(np.isnan(means), np.array(steps[0][1], dtype=object), OK)

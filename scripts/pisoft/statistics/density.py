@@ -87,10 +87,10 @@ def correlate(density: pd.DataFrame, areas: pd.DataFrame) -> pd.DataFrame:
     for (protocol, metric), rows in areas.groupby(FAMILY, sort=False):
         values = rows.pivot(columns="method", values="value").reindex(density.index)
         for measure, (part, among) in product(MEASURES, parts.items()):
-            of_measure = density.xs(measure, axis="columns", level="metric")
+            densities = density.xs(measure, axis="columns", level="metric")
             pair = (
                 frame.reindex(columns=among).round(DECIMALS).to_numpy()
-                for frame in (of_measure, values)
+                for frame in (densities, values)
             )
             correlations[protocol, metric, measure, part] = rank_correlations(*pair)
     frame = pd.DataFrame(correlations, density.index)

@@ -171,7 +171,7 @@ def estimate_cells(
     for (*group, dataset), values in cells.items():
         groups.setdefault((*group,), {})[dataset] = values
     for key, datasets in groups.items():
-        samples = {name: Samples.of_means(values, clusters) for name, values in datasets.items()}
+        samples = {name: Samples.for_means(values, clusters) for name, values in datasets.items()}
         if failed:
             for name, one in samples.items():
                 samples[name] = replace(one, failed=failed[*key, name])
@@ -179,7 +179,7 @@ def estimate_cells(
         if tested:
             for name, values in datasets.items():
                 is_tested = values.columns.isin(list(tested), level="part")
-                samples[name] = Samples.of_means(values.loc[:, is_tested], clusters)
+                samples[name] = Samples.for_means(values.loc[:, is_tested], clusters)
             on = [*rows.columns.difference(NUMBERS)]
             tests = paired_tests(samples, settings, family)[[*on, *TESTED]]
             rows = rows.merge(tests, on=on, how="left", validate="one_to_one")
@@ -221,8 +221,8 @@ def _of_dataset(samples: Samples, settings: ResamplingJob, dataset: str) -> Esti
     replicates = []
     generator = keyed_generator(settings.seed, "bootstrap", dataset)
     index = samples.cluster_index
-    for of_clusters in resample_counts(generator, np.unique(index).size, settings.resamples):
-        counts = of_clusters[:, index]
+    for cluster_counts in resample_counts(generator, np.unique(index).size, settings.resamples):
+        counts = cluster_counts[:, index]
         with np.errstate(invalid="ignore", divide="ignore"):
             replicates.append((counts @ numerators) / (counts @ denominators))
         for column in np.flatnonzero(samples.medians):
@@ -276,9 +276,9 @@ def paired_tests(
         rows = rows.join(sign_flip_tests(parts.to_numpy(), families, settings.resamples, key))
         rows["p_equivalence"] = np.nan
         if margin is not None:
-            of_datasets = [frame[columns].to_numpy() for frame in roots[dataset].values()]
-            freedom, factor = freedom_of_sum(np.stack(of_datasets)[:, 0], sizes[..., 1])
-            total = summed_roots(of_datasets)
+            dataset_roots = [frame[columns].to_numpy() for frame in roots[dataset].values()]
+            freedom, factor = freedom_of_sum(np.stack(dataset_roots)[:, 0], sizes[..., 1])
+            total = summed_roots(dataset_roots)
             p_values = equivalence_p_values(total, values, margin, freedom * factor**2, freedom)
             rows["p_equivalence"] = np.maximum(holm(p_values, families), 2.0 ** (1 - clusters))
         tables.append(rows)

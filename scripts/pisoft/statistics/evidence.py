@@ -143,5 +143,5 @@ def _sample(
         return status, [None] * len(METRICS)
     if marked is None or not (evidence := np.asarray(marked)[steps[0].perturbable]).any():
         return NO_EVIDENCE, [None] * len(METRICS)
-    of_steps = [on_evidence(step.scores(method), evidence) for step in scored]
-    return OK, np.mean(of_steps, axis=0).tolist()
+    step_numbers = [on_evidence(step.scores(method), evidence) for step in scored]
+    return OK, np.mean(step_numbers, axis=0).tolist()

@@ -106,8 +106,8 @@ def equivalence_p_values(
     """
     mirrored = roots * np.array([1, -1, -1, -1])[:, None]
     p_values = []
-    for of_side, distance in ((roots, values + margin), (mirrored, margin - values)):
-        shift, curve = _coefficients(of_side)
+    for side_roots, distance in ((roots, values + margin), (mirrored, margin - values)):
+        shift, curve = _coefficients(side_roots)
         with np.errstate(divide="ignore", invalid="ignore"):
             t = distance / roots[0]
             adjusted = shift + t + curve * t**2 + curve**2 * t**3 / 3

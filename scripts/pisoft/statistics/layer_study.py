@@ -133,7 +133,7 @@ def _numbers(rows: pd.DataFrame, clusters: Mapping[str, str]) -> Iterator[dict[s
     part_of_sample = values.index.get_level_values("part")
     samples = {name: values[part_of_sample == name] for name in (DEVELOPMENT, REST)}
     samples[LEAKY] = values
-    complete = {name: of_part.dropna() for name, of_part in samples.items()}
+    complete = {name: part_values.dropna() for name, part_values in samples.items()}
     enough = min(len(complete[name]) for name in (DEVELOPMENT, REST)) >= SMALLEST_PART
     means = {name: complete[name].mean().groupby("method").mean() for name in complete}
     best = {
@@ -146,18 +146,18 @@ def _numbers(rows: pd.DataFrame, clusters: Mapping[str, str]) -> Iterator[dict[s
     numbers += [(SELECTED, REST, best[DEVELOPMENT]), (FIXED, REST, fixed)]
     numbers += [(LEAKY, LEAKY, best[LEAKY])]
     estimates = {
-        part: mean_rows(of_part.droplevel("part"), clusters)
-        for part, of_part in (complete.items() if enough else ())
+        part: mean_rows(part_values.droplevel("part"), clusters)
+        for part, part_values in (complete.items() if enough else ())
     }
     for protocol, metric in values.columns.droplevel("method").unique():
         for number, part, name in numbers:
-            of_part = complete[part]
+            part_values = complete[part]
             estimate = (
                 estimates[part].loc[(protocol, metric, name)][MEAN]
                 if enough and name
                 else [np.nan] * len(MEAN)
             )
             depth = methods["depth"].astype(float).get(name)
-            counts = len(of_part), len(samples[part]) - len(of_part)
+            counts = len(part_values), len(samples[part]) - len(part_values)
             described = (protocol, metric, number, depth, *estimate, *counts)
             yield dict(zip([*NUMBER, "name"], (*described, failures, name), strict=True))

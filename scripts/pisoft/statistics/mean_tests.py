@@ -158,17 +158,17 @@ def _step_down(
     maxima: list[list[np.ndarray]] = [[] for _ in orders]
     for statistics in under_null:
         plain += (statistics >= threshold).sum(axis=0)
-        for order, of_family in zip(orders, maxima, strict=True):
+        for order, family_maxima in zip(orders, maxima, strict=True):
             # The largest among each column and those below it.
             largest = np.maximum.accumulate(statistics[:, order], axis=1)
             adjusted[order] += (largest >= threshold[order]).sum(axis=0)
-            of_family.append(largest[:, -1])
+            family_maxima.append(largest[:, -1])
         drawn += len(statistics)
     critical = np.empty(observed.size)
-    for order, of_family in zip(orders, maxima, strict=True):
+    for order, family_maxima in zip(orders, maxima, strict=True):
         # A larger statistic never has a larger p-value.
         adjusted[order] = np.maximum.accumulate(adjusted[order][::-1])[::-1]
-        critical[order] = np.quantile(np.concatenate(of_family), 1 - LEVEL)
+        critical[order] = np.quantile(np.concatenate(family_maxima), 1 - LEVEL)
     return plain / drawn, adjusted / drawn, critical
 
 

@@ -79,10 +79,10 @@ def resampled_agreement(
     values = estimates.replicates.to_numpy()
     columns = estimates.replicates.columns.to_frame(index=False)
     cells = columns.groupby(["metric", "protocol", "model"], sort=False)["method"]
-    of_cells = {cell: dict(zip(names, names.index, strict=True)) for cell, names in cells}
+    method_indices = {cell: dict(zip(names, names.index, strict=True)) for cell, names in cells}
     signs = {name: -1 if METRICS[name].best == "lowest" else 1 for name in (metric, *compared)}
-    for (other, protocol, model), second in of_cells.items():
-        first = of_cells.get((metric, "", model), {})
+    for (other, protocol, model), second in method_indices.items():
+        first = method_indices.get((metric, "", model), {})
         methods = [name for name in first if name in second]
         if other in compared and methods:
             left, right = ([index[name] for name in methods] for index in (first, second))
@@ -91,5 +91,5 @@ def resampled_agreement(
             names = pd.MultiIndex.from_tuples([(*keys.values(),)], names=[*keys])
             counts = estimates.counts.iloc[[*left, *right]]
             size = counts.agg({**dict.fromkeys(counts, "min"), "n_failed": "max"})
-            of_taus = pd.DataFrame(taus[:, None], columns=names)
-            yield Estimates(of_taus, pd.DataFrame([size], names)).table()
+            resampled = pd.DataFrame(taus[:, None], columns=names)
+            yield Estimates(resampled, pd.DataFrame([size], names)).table()

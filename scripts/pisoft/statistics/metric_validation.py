@@ -54,7 +54,7 @@ def _over(better: str, worse: str) -> str:
     return f"{better}_over_{worse}"
 
 
-OF_SINGLE_SAMPLES = (LADDER, *(_over(*pair) for pair in PAIRS))
+SAMPLE_PARTS = (LADDER, *(_over(*pair) for pair in PAIRS))
 NUMBERS = ["value", "low", "high", "n_clusters"]
 
 
@@ -66,7 +66,7 @@ def summaries(files: Files, settings: MetricValidationJob) -> dict[str, Summary]
         key = (settings.seed, "diagnosis", *(cell[name] for name in (*KEYS, "position")))
         table = validation(values, settings, key, clusters).assign(**cell)
         if settings.pi_per_step is not None and cell["metric"] in AREAS:
-            table = table[~table["part"].isin(OF_SINGLE_SAMPLES)]
+            table = table[~table["part"].isin(SAMPLE_PARTS)]
         tables.append(table)
     return {"metric_validation": tables}
 
@@ -98,7 +98,7 @@ def validation(
     steps = [np.sign(common[a] - common[b]) for a, b in itertools.combinations(settings.ladder, 2)]
     tau = mean_rows((sum(steps) / len(steps)).to_frame(), clusters)
     ends = tau[["low", "high"]].clip(-1, 1)
-    in_order, n = _in_order(Samples.of_means(common[CHAIN], clusters), key), len(common)
+    in_order, n = _in_order(Samples.for_means(common[CHAIN], clusters), key), len(common)
     needed = min((size for size, share in in_order.items() if share >= ENOUGH), default=np.nan)
     rows += [
         _row(tau.assign(**ends), LADDER, n=n),

@@ -50,16 +50,16 @@ def normalised(
 
     Cells are samples by methods and controls (higher is better, NaN failed), `clusters` by sample.
     """
-    gains, of_oracle = {}, {}
+    gains, oracle_gains = {}, {}
     for key, values in cells.items():
         gain = values.drop(columns=CONTROL).sub(values[CONTROL], axis="index")
         oracle = gain.pop(ORACLE)
         gains[key] = gain.where(oracle.notna(), axis="index")
-        of_oracle[key] = gain.notna().apply(oracle.where)
+        oracle_gains[key] = gain.notna().apply(oracle.where)
     names = [*CELL, "method"]
-    top, bottom = (pd.concat(part, axis="columns", names=names) for part in (gains, of_oracle))
+    top, bottom = (pd.concat(part, axis="columns", names=names) for part in (gains, oracle_gains))
     failed = pd.concat({key: gain.isna().sum() for key, gain in gains.items()})
-    samples = Samples(top, bottom, failed, clusters=clusters), Samples.of_means(bottom, clusters)
+    samples = Samples(top, bottom, failed, clusters=clusters), Samples.for_means(bottom, clusters)
     scores, advantage = (estimate({dataset: one}, settings)[dataset] for one in samples)
     table = scores.table()
     lowest = advantage.replicates.iloc[1:].quantile(TAIL).to_numpy()

@@ -46,10 +46,10 @@ def variances(curves: np.ndarray, sample: np.ndarray, grid: np.ndarray) -> np.nd
     products, pairs = parts.T @ parts, ~np.eye(size, dtype=bool) & (together > 0)
     other = products[pairs].sum() / together[pairs].sum() if pairs.any() else np.nan
     moments = len(curves) * np.where(together > 0, products / np.maximum(together, 1), other)
-    of_steps = [_systematic_mean(moments, count) * size**2 for count in range(1, size + 1)]
+    within_steps = [_systematic_mean(moments, count) * size**2 for count in range(1, size + 1)]
     whole = size * parts.sum(axis=1) / measured.sum(axis=1)  # (G,)
     between_steps = (np.bincount(sample, whole) ** 2).sum() - (whole**2).sum()
-    return (np.array(of_steps) + between_steps) / (len(np.unique(sample)) - 1)
+    return (np.array(within_steps) + between_steps) / (len(np.unique(sample)) - 1)
 
 
 def _systematic_mean(moments: np.ndarray, count: int) -> float:
@@ -78,13 +78,13 @@ def best_number(
         steps = read_soft(path, settings.minimum_h0)
         if not np.array_equal(steps.grid, settings.pi_grid) or len(steps.ok) < FEWEST_RECORDS:
             continue
-        of_metrics = [
+        metric_variances = [
             variances(metric_of(metric, steps.h0, draws, settings.clamp), steps.sample, steps.grid)
             for metric in METRICS
             for draws in [steps.draws[f"{metric}_distances"][:, 1:, : settings.most_draws]]
         ]
         stored = int(steps.measured[0, 1:].sum())
-        usable = [one / one[stored - 1] for one in of_metrics if one[stored - 1] > 0]
+        usable = [one / one[stored - 1] for one in metric_variances if one[stored - 1] > 0]
         usable = [one for one in usable if np.isfinite(one).all()]
         relative += usable
         files += bool(usable)

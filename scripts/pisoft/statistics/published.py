@@ -15,7 +15,7 @@ from pisoft.config.jobs.pages import PUBLISHED_MODELS
 from pisoft.config.studies import SELECTED_LABELS, SELECTED_METHODS, grad_ellm_label
 from pisoft.errors import BenchmarkError, did_you_mean
 from pisoft.statistics.metrics import AUC_METRICS, AVERAGE, RANKING_METRICS, Metric
-from pisoft.statistics.metrics import METRICS as OF_RUN
+from pisoft.statistics.metrics import METRICS as RUN_METRICS
 
 CITATION = (
     "Xin Huang and Antoni B. Chan: Faithfulness Evaluation for Decoder-only LLM Attributions "
@@ -24,7 +24,7 @@ CITATION = (
 
 
 METRICS = {
-    **{name: OF_RUN[name] for name in (*AUC_METRICS, "expected_retained", *RANKING_METRICS)},
+    **{name: RUN_METRICS[name] for name in (*AUC_METRICS, "expected_retained", *RANKING_METRICS)},
     "soft_ns": Metric("Original Soft-NS ↑", "soft_ns"),
     "soft_nc": Metric("Original Soft-NC ↑", "soft_nc"),
     "seconds_per_sample": Metric("Seconds per sample ↓", "seconds_per_sample", "lowest"),

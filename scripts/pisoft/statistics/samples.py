@@ -37,19 +37,19 @@ class Samples:
     clusters: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
-    def of_means(cls, values: pd.DataFrame, clusters: Mapping[str, str] | None = None) -> Samples:
+    def for_means(cls, values: pd.DataFrame, clusters: Mapping[str, str] | None = None) -> Samples:
         """Return samples of which means are estimated; NaN counts as failed."""
         present = values.notna()
         return cls(values, present.astype(float), (~present).sum(), clusters=clusters or {})
 
-    def of_models(self, models: Collection[str]) -> Samples:
+    def for_models(self, models: Collection[str]) -> Samples:
         """Return the columns of some models; `model` is a level of the columns."""
-        of_models = self.numerators.columns.isin(list(models), level="model")
+        is_chosen = self.numerators.columns.isin(list(models), level="model")
         return Samples(
-            self.numerators.loc[:, of_models],
-            self.denominators.loc[:, of_models],
-            self.failed[of_models],
-            np.asarray(self.medians, dtype=bool)[of_models],
+            self.numerators.loc[:, is_chosen],
+            self.denominators.loc[:, is_chosen],
+            self.failed[is_chosen],
+            np.asarray(self.medians, dtype=bool)[is_chosen],
             self.clusters,
         )
 
@@ -88,16 +88,16 @@ class Samples:
         roots[:, np.flatnonzero(self.medians)] = np.nan
         return pd.DataFrame(roots, columns=self.numerators.columns)
 
-    def _by_cluster(self, of_samples: pd.DataFrame) -> pd.DataFrame:
+    def _by_cluster(self, values: pd.DataFrame) -> pd.DataFrame:
         """Add up what samples of the same cluster have, (n, C), to (G, C)."""
         if not self.clusters:
-            return of_samples
-        return of_samples.groupby(self.cluster_index).sum(min_count=1)
+            return values
+        return values.groupby(self.cluster_index).sum(min_count=1)
 
     @property
     def _shares(self) -> pd.DataFrame:
-        of_samples = self.denominators.where(self.numerators.notna(), 0.0) / self._totals
-        return self._by_cluster(of_samples)
+        shares = self.denominators.where(self.numerators.notna(), 0.0) / self._totals
+        return self._by_cluster(shares)
 
     @property
     def _totals(self) -> pd.Series:
@@ -110,11 +110,11 @@ def mean_rows(values: pd.DataFrame, clusters: Mapping[str, str]) -> pd.DataFrame
 
     These are cluster-robust where clusters (`n_clusters`, else NaN) are fewer than samples.
     """
-    of_means = Samples.of_means(values, clusters)
-    n, clustered = of_means.counts["n"], of_means.counts["n_clusters"]
+    samples = Samples.for_means(values, clusters)
+    n, clustered = samples.counts["n"], samples.counts["n_clusters"]
     n_clusters = clustered.where(clustered < n)
     scale = np.sqrt(n_clusters / (n_clusters - 1).where(n_clusters > 1))
-    errors = values.sem().mask(n_clusters.notna(), of_means.moment_roots.iloc[0] * scale)
+    errors = values.sem().mask(n_clusters.notna(), samples.moment_roots.iloc[0] * scale)
     freedom = (clustered - 1).where(clustered > 1).astype(np.float64)
     mean, width = values.mean(), errors * stdtrit(freedom, (1 + CONFIDENCE) / 2)
     rows = {"value": mean, "standard_error": errors, "low": mean - width, "high": mean + width}

@@ -38,15 +38,15 @@ def summaries(files: Files, settings: SanityChecksJob) -> dict[str, Summary]:
         if cell.variant:
             continue
         model, method, dataset = cell.model, cell.method, cell.dataset
-        of_dataset = columns.setdefault((model, dataset), {})
+        dataset_columns = columns.setdefault((model, dataset), {})
         steps = list(read_scores(prompts[model, dataset], [path], settings))
         for variant, layers in settings.variants[model].items():
             changed = scores[cell._replace(variant=variant)]
             part = "labels" if layers is None else "layers"
-            of_dataset["rho", variant, method, part, layers or ""] = similarities(
+            dataset_columns["rho", variant, method, part, layers or ""] = similarities(
                 steps, read_scores(prompts[model, dataset], [changed], settings), method
             )
-        of_dataset["rho", "", method, "input", ""] = input_similarities(steps, method)
+        dataset_columns["rho", "", method, "input", ""] = input_similarities(steps, method)
     names = ["metric", "variant", "method", "part", "position"]
     cells = {
         cell: pd.concat(correlations, axis="columns", names=names)
@@ -75,12 +75,12 @@ def input_similarities(steps: Sequence[StepScores], method: str) -> pd.Series:
     by_step: dict[int, dict[str, np.ndarray]] = {}
     for step in steps:
         if method in step.raw and step.perturbable.size >= FEWEST:
-            of_step = by_step.setdefault(step.step, {})
-            of_step[step.prompt["sample_id"]] = step.scores(method)
+            by_sample = by_step.setdefault(step.step, {})
+            by_sample[step.prompt["sample_id"]] = step.scores(method)
     correlations = [(step.prompt["sample_id"], np.nan) for step in steps]
-    for of_step in by_step.values():
-        for sample_id, scores in of_step.items():
-            rest = [stretched(of_step[name], scores.size) for name in of_step if name != sample_id]
+    for by_sample in by_step.values():
+        for sample_id, scores in by_sample.items():
+            rest = [stretched(by_sample[n], scores.size) for n in by_sample if n != sample_id]
             if rest:
                 mean = np.mean(rest, axis=0).round(DECIMALS)
                 correlations.append((sample_id, _correlation(scores, mean)))

@@ -58,34 +58,34 @@ def read_scores(
         BenchmarkError: an unreadable file, or one that holds other samples than the prompts.
     """
     rows_of_prompts = {row["sample_id"]: row for row in read_prompts(prompts)[:samples]}
-    of_prompts = pc.field("sample_id").isin(pa.array([*rows_of_prompts], pa.string()))
+    in_prompts = pc.field("sample_id").isin(pa.array([*rows_of_prompts], pa.string()))
     by_step: dict[tuple[str, int], dict[str, Any]] = {}  # rows by method
     for path in attributions:
-        rows = read_table(path, "attributions", where=of_prompts)
+        rows = read_table(path, "attributions", where=in_prompts)
         if missing := set(rows_of_prompts) - set(rows["sample_id"].to_pylist()):
             raise BenchmarkError(f"{path}: lacks sample '{min(missing)}' of {prompts}; {REPAIR}")
         for row in _evaluated(rows.to_pandas(), settings):
             check_scores(path, row, rows_of_prompts[row["sample_id"]])
-            of_methods = by_step.setdefault((row["sample_id"], row["step"]), {})
-            if path.parts[-2] in of_methods:
+            method_rows = by_step.setdefault((row["sample_id"], row["step"]), {})
+            if path.parts[-2] in method_rows:
                 raise BenchmarkError(
                     f"{path}: sample '{row['sample_id']}': step {row['step']} occurs twice; "
                     f"{REPAIR}"
                 )
-            of_methods[path.parts[-2]] = row
+            method_rows[path.parts[-2]] = row
     order = {sample_id: index for index, sample_id in enumerate(rows_of_prompts)}
     for sample_id, step in sorted(by_step, key=lambda key: (order[key[0]], key[1])):
-        of_methods = by_step[sample_id, step]
+        method_rows = by_step[sample_id, step]
         yield StepScores(
             prompt=rows_of_prompts[sample_id],
             step=step,
             perturbable=perturbable_positions(rows_of_prompts[sample_id], settings.scope),
             raw={
                 method: row["raw_scores"].astype(np.float64)
-                for method, row in of_methods.items()
+                for method, row in method_rows.items()
                 if row["status"] == OK
             },
-            status={method: row["status"] for method, row in of_methods.items()},
+            status={method: row["status"] for method, row in method_rows.items()},
             normalisation=settings.normalisation,
         )
 

@@ -99,9 +99,9 @@ def sensitivities(
     samples, missing = {}, {}
     for name, methods in datasets.items():
         if any(len(areas.values) for areas in methods.values()):
-            of_dataset = {key: draws.get(name, {}) for key, draws in new_draws.items()}
+            dataset_draws = {key: draws.get(name, {}) for key, draws in new_draws.items()}
             samples[name], missing[name] = alternative_samples(
-                metric, name, methods, of_dataset, settings, clusters
+                metric, name, methods, dataset_draws, settings, clusters
             )
     if samples:
         missing[AVERAGE] = {key: why for one in missing.values() for key, why in one.items()}
@@ -140,13 +140,13 @@ def compare_orders(
         if resampled.iloc[0].notna().all():
             taus[name] = resampled.mean(axis=1)
             first = np.stack([order[methods].iloc[0] for order in orders])
-            of_orders = _changes(run[methods].iloc[0], first)
+            row = _changes(run[methods].iloc[0], first)
         else:
             taus[name] = pd.Series(np.nan, resampled.index)
-            of_orders = {"reason": _reason(name, len(ranked), len(methods), missing)}
-        facts.append({"n_methods": len(methods), **of_orders})
-    of_taus = pd.DataFrame(taus).rename_axis(columns="part")
-    rows = Estimates(of_taus, pd.DataFrame([size] * len(facts), of_taus.columns)).table()
+            row = {"reason": _reason(name, len(ranked), len(methods), missing)}
+        facts.append({"n_methods": len(methods), **row})
+    columns = pd.DataFrame(taus).rename_axis(columns="part")
+    rows = Estimates(columns, pd.DataFrame([size] * len(facts), columns.columns)).table()
     changes = pd.DataFrame(facts, columns=[*FACTS, "best", "reason"])
     parts = [rows.assign(text=changes["reason"])]
     for fact in FACTS:

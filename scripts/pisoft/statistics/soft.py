@@ -105,15 +105,15 @@ def summarise_cells(
     )
     means = {}
     for cell, steps in cells:
-        of_steps = {
+        step_values = {
             metric: metric_of(metric, steps.h0, steps.draws[f"{metric}_distances"], clamp)
             for metric in METRICS
         }
-        curves = {name: steps.where_measured(curve) for name, curve in of_steps.items()}
-        of_samples = _sample_rows(steps, _sample_metrics(steps, curves, clamp))
-        of_curves = _curve_rows(steps, curves)
-        samples.append(summary_table("soft_samples", [of_samples.assign(**cell.keys)]))
-        sample_curves.append(summary_table("soft_sample_curves", [of_curves.assign(**cell.keys)]))
+        curves = {name: steps.where_measured(curve) for name, curve in step_values.items()}
+        sample_rows = _sample_rows(steps, _sample_metrics(steps, curves, clamp))
+        curve_rows = _curve_rows(steps, curves)
+        samples.append(summary_table("soft_samples", [sample_rows.assign(**cell.keys)]))
+        sample_curves.append(summary_table("soft_sample_curves", [curve_rows.assign(**cell.keys)]))
         means[cell] = _mean_curves(steps, curves, clusters or {})
     curves_table = summary_table("curves", _on_common_grid(means))
     return pa.concat_tables(samples), curves_table, pa.concat_tables(sample_curves)
@@ -178,8 +178,8 @@ def _noise(steps: Steps, clamp: Clamp) -> dict[str, np.ndarray]:
     numbers, h0_noise = steps.numbers, steps.numbers["h0_noise"][:, :1]
     if np.isnan(h0_noise).all():
         return {}
-    of_draws = np.concatenate([numbers["ns_noise"], numbers["nc_noise"]], axis=1)
-    sizes = pd.DataFrame(np.abs(of_draws)).mean(axis=1).to_numpy()  # of the measured π
+    draw_noise = np.concatenate([numbers["ns_noise"], numbers["nc_noise"]], axis=1)
+    sizes = pd.DataFrame(np.abs(draw_noise)).mean(axis=1).to_numpy()  # of the measured π
     noise = {"noise_distance": sizes, "noise_h0": h0_noise[:, 0]}
     measured = steps.measured[:, 1:]
     for metric in METRICS:

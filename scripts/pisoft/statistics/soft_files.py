@@ -128,8 +128,8 @@ def usable_steps(
         if not np.isfinite(steps.numbers[name]).all():
             raise BenchmarkError(f"{path}: an ok row has no finite value for '{name}'; {REPAIR}")
     for name, draws in steps.draws.items():
-        of_measured = draws[steps.measured]
-        if not (np.isfinite(of_measured) & (of_measured >= 0)).all():
+        measured_draws = draws[steps.measured]
+        if not (np.isfinite(measured_draws) & (measured_draws >= 0)).all():
             raise BenchmarkError(f"{path}: an ok row's '{name}' are no distances; {REPAIR}")
     return steps
 

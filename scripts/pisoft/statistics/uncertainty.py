@@ -80,8 +80,8 @@ def summaries(files: Files, settings: UncertaintyJob) -> dict[str, Summary]:
             reported[dataset] = reported_samples(values, failed, clusters, medians=medians)
             components += variance_components(values, dataset)
     ranked, agreements, tested = [], [], []
-    for of_models in by_datasets(reported):
-        estimates = estimate(of_models, settings)
+    for model_samples in by_datasets(reported):
+        estimates = estimate(model_samples, settings)
         ranked += [with_ranks(part).assign(dataset=name) for name, part in estimates.items()]
         family, margin = [*CELL, "with_control"], settings.equivalence_margin
         agreements += [
@@ -89,7 +89,7 @@ def summaries(files: Files, settings: UncertaintyJob) -> dict[str, Summary]:
             for name, part in estimates.items()
             for rows in resampled_agreement(part, TOKENS_CHANGED, AUC_METRICS)
         ]
-        tested.append(paired_tests(differences(of_models), settings, family, margin))
+        tested.append(paired_tests(differences(model_samples), settings, family, margin))
     statistics = pd.concat(ranked, ignore_index=True)
     comparisons = pd.concat(tested)
     return {
@@ -115,7 +115,7 @@ def by_datasets(datasets: Mapping[str, Samples]) -> list[dict[str, Samples]]:
     for model, names in datasets_of.items():
         models_with.setdefault(tuple(names), []).append(model)
     return [
-        {name: datasets[name].of_models(models) for name in names}
+        {name: datasets[name].for_models(models) for name in names}
         for names, models in models_with.items()
     ]
 
@@ -160,8 +160,8 @@ def read_samples(
     Raises:
         BenchmarkError: an unreadable file.
     """
-    of_metrics = pc.field("metric").isin(list(metrics))
-    where = of_metrics if where is None else of_metrics & where
+    in_metrics = pc.field("metric").isin(list(metrics))
+    where = in_metrics if where is None else in_metrics & where
     types = {name: pa.float64() if name == "value" else pa.string() for name in columns}
     tables = [pa.schema(types).empty_table()]
     for path in paths:
@@ -178,12 +178,12 @@ def reported_samples(
 ) -> Samples:
     """Return a dataset's samples of every reported metric; without `medians`, no medians."""
     keys = values.columns.to_frame(index=False)
-    of_metrics = [
+    metric_keys = [
         keys[keys["metric"] == metric.of].assign(metric=name, over=metric.over)
         for name, metric in METRICS.items()
         if medians or not metric.median
     ]
-    chosen = pd.concat(of_metrics)
+    chosen = pd.concat(metric_keys)
     columns = pd.MultiIndex.from_frame(chosen[KEYS])
     numerators = values.iloc[:, chosen.index].set_axis(columns, axis="columns")
     denominators = numerators.notna().astype(float)
@@ -209,9 +209,9 @@ def with_ranks(estimates: Estimates) -> pd.DataFrame:
         low, high = np.nanquantile(resampled, tails, axis=0, method="inverted_cdf")
         first = resampled == np.fmin.reduce(resampled, axis=1, keepdims=True)
         varying = estimates.counts["fewest"].to_numpy()[ranked] >= FEWEST_FOR_INTERVAL
-        of_resamples = [low, high, np.nanmean(resampled, axis=0), first.mean(axis=0)]
+        rank_statistics = [low, high, np.nanmean(resampled, axis=0), first.mean(axis=0)]
         table.loc[ranked, "rank"] = rank
-        table.loc[ranked, RANKS] = np.where(varying, of_resamples, np.nan).T
+        table.loc[ranked, RANKS] = np.where(varying, rank_statistics, np.nan).T
         table.loc[rows.index, "best"] = table.loc[ranked[rank.argmin()], "method"]
     return table
 

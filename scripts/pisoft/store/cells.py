@@ -51,7 +51,7 @@ def read_cell(
     every = read_pairs(prompts, generations, target)
     pairs = every[slice(*(rows or (None,)))]
     scores = read_attributions(attributions, prompts, [prompt for prompt, _ in every], pairs)
-    return [(*pair, of_pair) for pair, of_pair in zip(pairs, scores, strict=True)]
+    return [(*pair, pair_scores) for pair, pair_scores in zip(pairs, scores, strict=True)]
 
 
 def read_prompts(path: Path) -> list[Row]:

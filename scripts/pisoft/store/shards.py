@@ -49,8 +49,8 @@ def shortened(files: Iterable[str], cut: Collection[str]) -> list[str]:
     """
     cells: list[str] = []
     for folder, group in itertools.groupby(files, key=lambda file: _folder(file, cut)):
-        of_folder = list(group)
-        cells += of_folder if folder is None else [_whole(folder, of_folder)]
+        folder_files = list(group)
+        cells += folder_files if folder is None else [_whole(folder, folder_files)]
     rows: list[list[tuple[str, ...]]] = [[(name,) for name in cell.split("/")] for cell in cells]
     # From the last name to the first, so that alternatives expand in the order of the cells.
     for column in reversed(range(max(map(len, rows), default=0))):

@@ -8,7 +8,7 @@ from pisoft.tables import grid, notes
 from pisoft.views.view import Number, View, display
 
 
-def of_records(number: Number) -> grid.Entry:
+def record_count(number: Number) -> grid.Entry:
     """Show how many of a dataset's records there are of a kind."""
     count = grid.number_text(number.value, 0)
     return grid.Entry(count if count == NOTHING else f"{count} of {number.n}")
@@ -18,7 +18,7 @@ COLUMNS = (
     grid.Column("Accuracy ↑", {"metric": "accuracy"}, grid.with_interval),
     grid.Column("Greedy is label", {"metric": "greedy_is_label"}, grid.with_interval),
     grid.Column("Margin", {"metric": "mean_margin"}, grid.plain(2)),
-    grid.Column("Too long", {"metric": TOO_MANY_WORDS}, of_records),
+    grid.Column("Too long", {"metric": TOO_MANY_WORDS}, record_count),
     grid.Column("Truncated", {"metric": "truncated"}, grid.plain(0)),
     grid.Column("Prompt tokens", {"metric": "mean_prompt_tokens"}, grid.plain(1)),
     grid.Column("Output tokens", {"metric": "mean_output_tokens"}, grid.plain(1)),

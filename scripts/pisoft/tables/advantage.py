@@ -50,7 +50,7 @@ def table(view: View) -> grid.Table:
     below = [NO_CONTROL]
     if metrics:
         better = [_better(averages, name, verdicts) for name in metrics]
-        meaning = [notes.text("interval"), notes.of_table("advantage")]
+        meaning = [notes.text("interval"), notes.about("advantage")]
         below = [*better, *meaning, notes.clamp(view.settings.clamp), notes.samples(results)]
     return grid.table(view, results, columns, blocks, below)
 

@@ -16,4 +16,4 @@ from pisoft.views.view import View, display
 )
 def table(view: View) -> grid.Table:
     """Build the table of one model."""
-    return ranking(view, ANSWER_METRICS, "rise", notes.of_table("answer_deletion"))
+    return ranking(view, ANSWER_METRICS, "rise", notes.about("answer_deletion"))

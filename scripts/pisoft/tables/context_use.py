@@ -38,5 +38,5 @@ def table(view: View) -> grid.Table:
         chance = {"By chance": {"metric": BY_CHANCE[metric], "method": most}}
         blocks += grid.blocks(results, titles, lines | chance, columns, order_by=columns[0])
     coverage = view.results("coverage", metric="top_1_in_evidence", dataset=results.datasets)
-    below = [notes.text("interval_of_shares"), notes.of_table("context_use")]
-    return grid.table(view, results, columns, blocks, [*below, *notes.of_coverage(coverage)])
+    below = [notes.text("interval_of_shares"), notes.about("context_use")]
+    return grid.table(view, results, columns, blocks, [*below, *notes.sample_counts(coverage)])

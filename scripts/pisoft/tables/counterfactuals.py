@@ -25,7 +25,7 @@ from pisoft.views.view import View, display
 )
 def table(view: View) -> grid.Table:
     """Build the table of one model."""
-    on_metrics = [notes.of_table("counterfactuals"), _against_random(view), _agreement(view)]
+    on_metrics = [notes.about("counterfactuals"), _against_random(view), _agreement(view)]
     return ranking(view, (TOKENS_CHANGED, NOT_FLIPPED), "deletion_auc", *on_metrics)
 
 

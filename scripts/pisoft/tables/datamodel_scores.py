@@ -16,5 +16,5 @@ from pisoft.views.view import View, display
 )
 def table(view: View) -> grid.Table:
     """Build the table of one protocol and model."""
-    meaning = notes.of_table("datamodel_scores")
+    meaning = notes.about("datamodel_scores")
     return ranking(view, DATAMODEL_METRICS, DATAMODEL_METRICS[0], meaning)

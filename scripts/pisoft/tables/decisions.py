@@ -35,17 +35,17 @@ COLUMNS = [
 def table(view: View) -> grid.Table:
     """Build the table of one protocol and model."""
     results = view.results_if_any("decisions")
-    blocks = of_cells(results)
+    blocks = cell_blocks(results)
     datasets = view.settings.datasets_on(view.cell["model"])
     left_out = [label for name, label in datasets.items() if name not in results.datasets]
     below = [NO_CONTROL]
     if len(results.rows):
         dependent = f"Left out, because their records are not independent: {', '.join(left_out)}."
-        below = [outcome(results), notes.of_table("decisions"), dependent if left_out else ""]
+        below = [outcome(results), notes.about("decisions"), dependent if left_out else ""]
     return grid.table(view, results, COLUMNS, blocks, below, corner="Comparison")
 
 
-def of_cells(results: Results) -> tuple[grid.Block, ...]:
+def cell_blocks(results: Results) -> tuple[grid.Block, ...]:
     """Return a block for each metric and dataset of one protocol and model: the comparisons."""
     titles = {
         f"{METRICS[metric].label}, {label}": {"metric": metric, "dataset": name}

@@ -39,7 +39,7 @@ def table(view: View) -> grid.Table:
         *grid.blocks(correlations, titles, lines, grid.columns("other", MEASURES, _tested)),
     ]
     missing = "" if CONTROL in density.methods else "Random scores are not among the methods."
-    meaning = [f"{notes.text('interval')} {notes.text('densities')}", notes.of_table("density")]
+    meaning = [f"{notes.text('interval')} {notes.text('densities')}", notes.about("density")]
     correlated = notes.sparse(view.settings, "single_samples", numbers="Spearman's ρ with the AUCs")
     below = [*meaning, missing, correlated, notes.samples(results)]
     return grid.table(view, results, columns, blocks, below, "Method or dataset")

@@ -25,5 +25,5 @@ def table(view: View) -> grid.Table:
         f"Uninformative scores: {label}": {"metric": name, "method": totals[name].idxmax()}
         for name, label in CHANCE.items()
     }
-    meaning = notes.of_table("evidence_recovery")
+    meaning = notes.about("evidence_recovery")
     return ranking(view, EVIDENCE_METRICS, EVIDENCE_METRICS[0], meaning, chance=chance)

@@ -13,4 +13,4 @@ from pisoft.views.view import View, display
 )
 def table(view: View) -> grid.Table:
     """Build the table of one model."""
-    return ranking(view, RANKING_METRICS, "deletion_auc", notes.of_table("insertion_deletion"))
+    return ranking(view, RANKING_METRICS, "deletion_auc", notes.about("insertion_deletion"))

@@ -44,7 +44,7 @@ def table(view: View) -> grid.Table:
         for (dataset, label), weights in product(results.datasets.items(), rows["method"].unique())
     }
     blocks = grid.blocks(numbers, grid.metrics(AUC_METRICS), lines, columns)
-    below = [notes.of_table("layer_study"), *notes.of_depths(results, lines)]
+    below = [notes.about("layer_study"), *notes.depth_samples(results, lines)]
     return grid.table(view, results, columns, blocks, below, corner="Dataset, method")
 
 

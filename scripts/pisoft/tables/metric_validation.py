@@ -36,25 +36,25 @@ def table(view: View) -> grid.Table:
     verdicts = _verdicts(whole, lines)
     shares = "Shares of samples and the noise order by the π-Soft metrics"
     by_sample = notes.sparse(view.settings, "single_samples", numbers=shares)
-    below = [*verdicts, notes.of_table("metric_validation"), by_sample, notes.samples(whole)]
+    below = [*verdicts, notes.about("metric_validation"), by_sample, notes.samples(whole)]
     return grid.table(view, results, columns, blocks, below, corner="Metric")
 
 
 def _verdicts(whole: Results, lines: grid.Labelled) -> Iterator[str]:
     """Name the metrics that recover the order of the controls, and those that do not."""
-    for dataset, of_dataset in whole.datasets.items():
+    for dataset, dataset_label in whole.datasets.items():
         recovered, confused = [], []
         for line, keys in lines.items():
-            of_line = {**keys, "dataset": dataset}
-            needed = whole.number({**of_line, "part": NEEDED})
+            line_keys = {**keys, "dataset": dataset}
+            needed = whole.number({**line_keys, "part": NEEDED})
             if np.isfinite(needed.value):
                 recovered.append(line)
             elif needed is not MISSING:
-                confused.append(line + _confused(whole, of_line))
+                confused.append(line + _confused(whole, line_keys))
         outcomes = {"recovered": recovered, "not recovered with these samples": confused}
         for words, labels in outcomes.items():
             if labels:
-                yield f"{of_dataset}: order of the means {words} by {'; '.join(labels)}."
+                yield f"{dataset_label}: order of the means {words} by {'; '.join(labels)}."
 
 
 def _confused(whole: Results, keys: Keys) -> str:

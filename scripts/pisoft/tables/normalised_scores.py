@@ -23,5 +23,5 @@ def table(view: View) -> grid.Table:
         spanners.append((f"{protocol or 'any'} routing", len(names)))
     titles, lines = grid.each("dataset", results.datasets), grid.each("method", results.methods)
     blocks = grid.blocks(results, titles, lines, columns, columns[0], sparse=True)
-    below = [notes.of_table("normalised_scores"), notes.samples(results)]
+    below = [notes.about("normalised_scores"), notes.samples(results)]
     return grid.table(view, results, columns, blocks, below, spanners=spanners)

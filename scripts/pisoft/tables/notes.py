@@ -31,7 +31,7 @@ def text(name: str, **numbers: Any) -> str:
     return " ".join(TEXTS[name].split()).format(level=LEVEL, families=FAMILIES, **numbers)
 
 
-def of_table(name: str, **numbers: Any) -> str:
+def about(name: str, **numbers: Any) -> str:
     """Return what the numbers of a table are, and where it is explained at length."""
     return f"{text(name, **numbers)} {TEXTS['more']}"
 
@@ -124,7 +124,7 @@ def clusters(results: Results) -> str:
     return f"Clusters of samples, treated as independent by intervals and tests: {listed}."
 
 
-def of_average(coverage: Results) -> list[str]:
+def averages(coverage: Results) -> list[str]:
     """Explain average and rank, which method has none and why, and what a selected depth is."""
     rows, failures = coverage.rows, _failures(coverage.rows)
     evaluated = rows[rows["part"] == OK].set_index(["dataset", "method"]).index
@@ -133,8 +133,8 @@ def of_average(coverage: Results) -> list[str]:
     notes = [f"{rank} methods with equal values before rounding share a rank."]
     for method, label in coverage.methods.items():
         lacking = [
-            f"{of_dataset}: {failures.get((dataset, method), 'no samples')}"
-            for dataset, of_dataset in coverage.datasets.items()
+            f"{dataset_label}: {failures.get((dataset, method), 'no samples')}"
+            for dataset, dataset_label in coverage.datasets.items()
             if (dataset, method) not in evaluated
         ]
         if lacking:
@@ -143,18 +143,18 @@ def of_average(coverage: Results) -> list[str]:
     return [*notes, text("selected")] if is_selected else notes
 
 
-def of_coverage(coverage: Results) -> list[str]:
+def sample_counts(coverage: Results) -> list[str]:
     """Say how many samples there are, by one metric, which of them failed, and why."""
     rows, methods, failures = coverage.rows, coverage.methods, _failures(coverage.rows)
     totals = rows.groupby(["dataset", "method"])["value"].sum().groupby("dataset").max()
     listed = ", ".join(f"{label} {totals[name]:.0f}" for name, label in coverage.datasets.items())
     failed = []
-    for dataset, of_dataset in coverage.datasets.items():
+    for dataset, dataset_label in coverage.datasets.items():
         reasons = {name: failures[dataset, name] for name in methods if (dataset, name) in failures}
         for reason in dict.fromkeys(reasons.values()):
             affected = [methods[name] for name in reasons if reasons[name] == reason]
             who = "all methods" if len(affected) == len(methods) else ", ".join(affected)
-            failed.append(f"{of_dataset} ({who}): {reason}")
+            failed.append(f"{dataset_label} ({who}): {reason}")
     why = meanings(rows["part"])
     outcome = f"Failed samples, left out of the means: {'; '.join(failed)} ({why})."
     return [f"Samples per dataset: {listed}.", outcome if failed else "No sample failed."]
@@ -177,7 +177,7 @@ def _failures(rows: pd.DataFrame) -> dict[tuple[str, str], str]:
     return {cell: ", ".join(parts) for cell, parts in listed.items()}
 
 
-def of_depths(results: Results, lines: Mapping[str, Keys]) -> list[str]:
+def depth_samples(results: Results, lines: Mapping[str, Keys]) -> list[str]:
     """Say how many samples the layer study has, which of them failed why, and what has no value."""
     counts = results.rows.groupby(["dataset", "method", "part"]).first()
     samples, failed, missing = {}, [], []
@@ -202,7 +202,7 @@ def of_depths(results: Results, lines: Mapping[str, Keys]) -> list[str]:
     ]
 
 
-def of_timings(results: Results, baselines: Collection[str]) -> list[str]:
+def timings(results: Results, baselines: Collection[str]) -> list[str]:
     """Say what times and memory are, and of which device; baselines cannot be the fastest."""
     excepted = ", ".join(label for name, label in results.methods.items() if name in baselines)
     on_device = results.rows.loc[results.rows["metric"] == "peak_device_memory_mb", "value"].notna()
@@ -240,12 +240,12 @@ def without_row(labels: Sequence[str], why: str) -> str:
 # Orders of methods ------------------------------------------------------------------------------
 
 
-def of_orders(results: Results, alternatives: Mapping[str, str]) -> list[str]:
+def orders(results: Results, alternatives: Mapping[str, str]) -> list[str]:
     """Say how many methods are in an order, and which alternatives have no number, and why."""
     rows = results.select(dataset=results.summary).rows
     counts = rows.loc[(rows["other"] == "n_methods") & (rows["value"] > 0), "value"]
     ends = dict.fromkeys(f"{n:.0f}" for n in (counts.min(), counts.max())) if len(counts) else "0"
-    about = (
+    counted = (
         f"The last two columns are for {results.with_average[results.summary]}. "
         f"Methods ranked: {' to '.join(ends)}."
     )
@@ -254,4 +254,4 @@ def of_orders(results: Results, alternatives: Mapping[str, str]) -> list[str]:
         f"{', '.join(alternatives[name] for name in names)} ({reason})"
         for reason, names in lacking.groupby("text", sort=False)["part"]
     ]
-    return [about, f"Not computed: {'; '.join(reasons)}."] if reasons else [about]
+    return [counted, f"Not computed: {'; '.join(reasons)}."] if reasons else [counted]

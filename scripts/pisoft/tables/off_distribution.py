@@ -29,13 +29,13 @@ SHOWN = (0.1, 0.5, 0.9)  # retaining probabilities, or those of the grid nearest
 def table(view: View) -> grid.Table:
     """Build the table of one protocol and model: measures by operator and π."""
     results = view.results("off_distribution")
-    blocks = of_datasets(results)
+    blocks = dataset_blocks(results)
     counts = notes.samples(results.select(metric="entropy", part=""))
-    below = [notes.text("interval"), notes.of_table("off_distribution"), counts]
+    below = [notes.text("interval"), notes.about("off_distribution"), counts]
     return grid.table(view, results, COLUMNS, blocks, below, corner="Ablation of random tokens")
 
 
-def of_datasets(results: Results) -> tuple[grid.Block, ...]:
+def dataset_blocks(results: Results) -> tuple[grid.Block, ...]:
     """Return a block for each dataset: the clean input, then each operator at some π."""
     pis = results.rows["position"].dropna().unique()
     nearest = dict.fromkeys(float(pis[np.abs(pis - pi).argmin()]) for pi in SHOWN)

@@ -26,6 +26,6 @@ def table(view: View) -> grid.Table:
     titles, lines = grid.each("dataset", results.datasets), grid.each("method", results.methods)
     blocks = grid.blocks(results, titles, lines, columns, columns[0], view.settings.families)
     marks = notes.marks(results, view.settings.equivalence_margin)
-    below = [notes.of_table("original_soft"), *marks, notes.clamp(view.settings.clamp)]
-    below += notes.of_coverage(coverage)
+    below = [notes.about("original_soft"), *marks, notes.clamp(view.settings.clamp)]
+    below += notes.sample_counts(coverage)
     return grid.table(view, results, columns, blocks, below)

@@ -28,5 +28,5 @@ def table(view: View) -> grid.Table:
     lines = grid.each("method", results.methods)
     blocks = grid.blocks(results, grid.metrics(METRICS), lines, columns, order_by=gains[-1])
     counts = notes.samples(results.select(part="gain"))
-    below = [notes.text("interval"), notes.of_table("permutation_baseline"), counts]
+    below = [notes.text("interval"), notes.about("permutation_baseline"), counts]
     return grid.table(view, results, columns, blocks, below)

@@ -28,7 +28,7 @@ def table(view: View) -> grid.Table:
     ends = {"first": pis[0], "last": pis[-1], "count": len(pis), "span": np.ptp(pis)}
     no_medians = notes.sparse(view.settings, "single_samples", numbers="Medians")
     medians = "" if no_medians else " Median: not tested. No single sample dominates these."
-    areas = notes.of_table("pi_soft_auc", medians=medians, **ends)
+    areas = notes.about("pi_soft_auc", medians=medians, **ends)
     on_metrics = [areas, no_medians, _too_few(view)]
     ranked = ranking(view, (*AUC_METRICS, *ROBUST_METRICS), "identity", *on_metrics)
     return replace(ranked, notes=(*ranked.notes, *_noise(view)))
@@ -57,7 +57,7 @@ def _noise(view: View) -> tuple[str, ...]:
     if "noise_h0" not in sizes.index:
         mean, most = sizes.loc["identity", ["value", "high"]]
         return (notes.text("noise", mean=mean, most=most, **shared),)
-    mean, of_h0, ns, nc = sizes["value"][list(NOISE_METRICS)]
+    mean, h0_noise, ns, nc = sizes["value"][list(NOISE_METRICS)]
     most, n = sizes.loc["noise_h0", ["high", "n"]]
-    numbers = {"mean": mean, "h0": of_h0, "most": most, "ns": ns, "nc": nc, "n": n}
+    numbers = {"mean": mean, "h0": h0_noise, "most": most, "ns": ns, "nc": nc, "n": n}
     return (notes.text("noise_of_half_precision", **numbers, **shared),)

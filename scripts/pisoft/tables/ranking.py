@@ -33,5 +33,5 @@ def ranking(
         blocks += grid.blocks(results, {"By chance": {}}, below, columns)
     clamp = notes.clamp(view.settings.clamp) if counted == "identity" else ""
     marks = notes.marks(results, view.settings.equivalence_margin)
-    counts = [*notes.of_average(coverage), *notes.of_coverage(coverage), *notes.left_out(every)]
+    counts = [*notes.averages(coverage), *notes.sample_counts(coverage), *notes.left_out(every)]
     return grid.table(view, results, columns, blocks, [*on_metrics, *marks, clamp, *counts])

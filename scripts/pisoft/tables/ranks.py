@@ -33,7 +33,7 @@ def table(view: View) -> grid.Table:
         if np.isnan(results.number({**block, **line, "part": "rank"}).value)
     ]
     blocks = grid.blocks(results, titles, lines, columns, columns[0])
-    below = [notes.of_table("ranks"), *missing, notes.samples(statistics)]
+    below = [notes.about("ranks"), *missing, notes.samples(statistics)]
     return grid.table(view, results, columns, blocks, below)
 
 

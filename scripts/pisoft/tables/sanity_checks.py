@@ -32,6 +32,6 @@ def table(view: View) -> grid.Table:
         unchanged.append(f"Methods whose mean ρ is {UNCHANGED} or more {condition}: {listed}.")
     titles, lines = grid.each("dataset", results.with_average), grid.each("method", results.methods)
     blocks = grid.blocks(results, titles, lines, columns, columns[0])
-    meaning = [notes.of_table("sanity_checks"), notes.text("interval")]
+    meaning = [notes.about("sanity_checks"), notes.text("interval")]
     below = [*unchanged, *meaning, notes.samples(results)]
     return grid.table(view, results, columns, blocks, below)

@@ -25,8 +25,8 @@ def table(view: View) -> grid.Table:
     lines = grid.each("part", ALTERNATIVES)
     grid_columns = columns(results, view.settings.methods)
     blocks = grid.blocks(results, grid.metrics(AUC_METRICS), lines, grid_columns, sparse=True)
-    orders = notes.of_orders(results, ALTERNATIVES)
-    below = [notes.of_table("sensitivity"), *orders, notes.samples(results)]
+    orders = notes.orders(results, ALTERNATIVES)
+    below = [notes.about("sensitivity"), *orders, notes.samples(results)]
     return grid.table(view, results, grid_columns, blocks, below, corner="Choice changed")
 
 

@@ -30,8 +30,8 @@ def table(view: View) -> grid.Table:
 
     def megabytes(number: Number) -> grid.Entry:
         keys = {key: getattr(number, key) for key in ("model", "method", "dataset")}
-        of_device = results.number({**keys, "metric": "peak_device_memory_mb"}).value
-        return grid.Entry(grid.number_text(number.value if np.isnan(of_device) else of_device, 0))
+        on_device = results.number({**keys, "metric": "peak_device_memory_mb"}).value
+        return grid.Entry(grid.number_text(number.value if np.isnan(on_device) else on_device, 0))
 
     models = {n: label for n, label in view.settings.models.items() if n in set(seconds["model"])}
     columns: list[grid.Column] = []
@@ -44,7 +44,7 @@ def table(view: View) -> grid.Table:
     selected = [methods[name] for name in SELECTED_METHODS.values() if name in methods]
     imported = [methods[name] for name in view.settings.imported]
     below = [
-        *notes.of_timings(results, baselines),
+        *notes.timings(results, baselines),
         notes.float32_agreement(results),
         notes.without_row(selected, "a selected depth is not timed separately"),
         notes.without_row(imported, "these scores were made elsewhere"),

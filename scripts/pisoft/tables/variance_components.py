@@ -39,7 +39,7 @@ def table(view: View) -> grid.Table:
     }
     blocks = grid.blocks(results, titles, grid.each("method", results.methods), columns, columns[0])
     shares = "Shares between samples and of draws"
-    of_single = notes.sparse(view.settings, "single_samples", numbers=shares)
+    single_samples = notes.sparse(view.settings, "single_samples", numbers=shares)
     areas = notes.sparse(view.settings, "completed_areas")
-    below = [notes.of_table("variance_components"), areas, of_single]
+    below = [notes.about("variance_components"), areas, single_samples]
     return grid.table(view, results, columns, blocks, below)

@@ -57,11 +57,11 @@ def explorer_links(
     `explorer` is its address, relative to the page with the table; empty: there is none.
     """
     return {
-        of_model: {
-            of_dataset: f"{explorer}#{urlencode({'model': model, 'dataset': dataset})}"
-            for dataset, of_dataset in datasets.items()
+        model_label: {
+            dataset_label: f"{explorer}#{urlencode({'model': model, 'dataset': dataset})}"
+            for dataset, dataset_label in datasets.items()
         }
-        for model, of_model in models.items()
+        for model, model_label in models.items()
         if explorer
     }
 

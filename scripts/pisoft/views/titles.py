@@ -42,10 +42,10 @@ def by_metric(findings: Mapping[str, str]) -> str:
 def best_depths(rows: pd.DataFrame, weightings: Mapping[str, str]) -> str:
     """Say at which depths the AUC is highest in one part of `depths`, by metric and weighting."""
     findings = {}
-    for metric, of_metric in rows.dropna(subset="value").groupby("metric", sort=False):
+    for metric, metric_rows in rows.dropna(subset="value").groupby("metric", sort=False):
         depths = {
             weightings[name]: _best_depths(line)
-            for name, line in of_metric.groupby("method", sort=False)
+            for name, line in metric_rows.groupby("method", sort=False)
             if len(line) > 1
         }
         if len(depths) == len(weightings) and len({*depths.values()}) == 1:
@@ -67,8 +67,8 @@ def _best_depths(line: pd.DataFrame) -> str:
 def controls_in_order(rows: pd.DataFrame, pairs: Iterable[str]) -> str:
     """Say from `metric_validation` at how many π the intervals of all pairs lie above chance."""
     parts, findings = [*pairs], {}
-    for metric, of_metric in select(rows, part=parts).groupby("metric", sort=False):
-        lows = of_metric.pivot(index="position", columns="part", values="low")
+    for metric, metric_rows in select(rows, part=parts).groupby("metric", sort=False):
+        lows = metric_rows.pivot(index="position", columns="part", values="low")
         lows = lows.reindex(columns=parts).dropna()
         if len(lows):
             in_order = (lows > CHANCE).all(axis="columns").sum()
@@ -86,8 +86,8 @@ def entropy_differences(rows: pd.DataFrame, operators: Mapping[str, str]) -> str
     points = points.dropna(subset=["low", "low_clean"])
     apart = (points["low"] > points["high_clean"]) | (points["high"] < points["low_clean"])
     shares = {
-        operators[name]: share_text(of_operator.sum(), len(of_operator), "point")
-        for name, of_operator in apart.groupby(points["operator"], sort=False)
+        operators[name]: share_text(is_apart.sum(), len(is_apart), "point")
+        for name, is_apart in apart.groupby(points["operator"], sort=False)
     }
     if not shares:
         return ""
@@ -106,8 +106,8 @@ def unchanged_scores(rows: pd.DataFrame) -> str:
     strongest = {keys["part"]: (label, keys) for label, keys in sanity_checks(rows).items()}
     checks: dict[str, list[str]] = {}  # by what they find
     for label, keys in strongest.values():
-        of_check = select(rows, **keys).set_index("method")["value"].dropna()
-        values = of_check.drop(CONTROL, errors="ignore")
+        similarities = select(rows, **keys).set_index("method")["value"].dropna()
+        values = similarities.drop(CONTROL, errors="ignore")
         if len(values):
             share = share_text((values >= UNCHANGED).sum(), len(values), "method")
             checks.setdefault(share, []).append(label.lower())

@@ -78,9 +78,9 @@ class Results:
     @cached_property
     def _numbers(self) -> dict[tuple[Any, ...], Number]:
         rows, keys = self.rows, self._keys
-        of_best = rows["rank"].where(rows["method"] == rows["best"])
+        best_ranks = rows["rank"].where(rows["method"] == rows["best"])
         # NaN where the best method is not among the rows: then none is marked as the best.
-        ranks = of_best.groupby([keys[key] for key in KEYS if key != "method"]).transform("min")
+        ranks = best_ranks.groupby([keys[key] for key in KEYS if key != "method"]).transform("min")
         numbers = rows.assign(is_best=rows["rank"] == ranks, decimals=decimals(rows)).itertuples()
         return dict(zip(keys.itertuples(index=False, name=None), numbers, strict=True))
 

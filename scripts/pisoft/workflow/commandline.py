@@ -119,7 +119,7 @@ class _Grouped(argparse.Action):
 _FILES = {"nargs": "*", "required": True, "action": _Grouped, "type": _pair, "metavar": "KIND=FILE"}
 _TEXT = {"nargs": "?", "const": "", "default": ""}  # rules cannot quote an empty one
 PATTERNS: dict[str, Any] = {"nargs": "+", "default": [], "type": _pair, "metavar": "KIND=PATTERN"}
-OF_MODEL = ("output", "model", "gpus")  # of a job that loads a model, or its tokenizer
+MODEL_OPTIONS = ("output", "model", "gpus")  # of a job that loads a model, or its tokenizer
 # Options of jobs that are no single path.
 OPTIONS: dict[str, dict[str, Any]] = {
     "settings": {"required": True, "help": "the job's settings as JSON"},

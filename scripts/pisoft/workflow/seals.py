@@ -121,9 +121,9 @@ class SealedPersistence(FilePersistence):
         computes = workflow._executor_plugin is not None
         if not unsealed and (workflow.touch or not computes):
             raise WorkflowError(f"{file} {problem}: run the workflow, which recomputes it")
-        for name, of_file in problems.items() if listing else [(file, problem)]:
-            if of_file != STALE or workflow.dryrun:
-                logger.info(f"{name} {of_file}")
+        for name, file_problem in problems.items() if listing else [(file, problem)]:
+            if file_problem != STALE or workflow.dryrun:
+                logger.info(f"{name} {file_problem}")
         self.dag.forcefiles.update(job.output)
         return files
 

@@ -174,10 +174,10 @@ def time_left(plan: Mapping[int, Planned], seconds: Mapping[int, float], elapsed
     """
     planned: dict[str, float] = defaultdict(float)
     spent: dict[str, float] = defaultdict(float)
-    for number, of_job in seconds.items():
-        rule, expected = plan.get(number, Planned("", of_job))
+    for number, job_seconds in seconds.items():
+        rule, expected = plan.get(number, Planned("", job_seconds))
         planned[rule] += expected
-        spent[rule] += of_job
+        spent[rule] += job_seconds
     pace = {rule: spent[rule] / (planned[rule] or 1) for rule in spent}
     usual = median(pace.values())
     remaining = (job for number, job in plan.items() if number not in seconds)

@@ -289,7 +289,7 @@ def test_random_scores_need_no_weights_and_no_gpu(job):
     attribute.main(job)
     expected = attributed("random", random_model("llama-gqa"), samples())
     scores = [row["raw_scores"] for row in read_rows(job.output, "attributions")]
-    assert scores == [pytest.approx(row.tolist()) for of_sample in expected for row in of_sample]
+    assert scores == [pytest.approx(row.tolist()) for sample in expected for row in sample]
     assert read_provenance(job.times)["device"] == "cpu"
 
 

@@ -77,10 +77,10 @@ def test_scores_are_those_of_the_equations(name, shape, options):
     made = [attribute(name, model, [one], **options)[0] for one in chosen]
     model.network.set_attn_implementation(eager_reference.NAME)
     for sample, scores in zip(chosen, made, strict=True):
-        for row, of_step in enumerate(scores):
+        for row, actual in enumerate(scores):
             expected = by_equations(name, model.network, sample, row, options).detach()
             largest = float(expected.abs().max())
-            torch.testing.assert_close(of_step, expected, rtol=1e-4, atol=max(1e-6 * largest, 1e-7))
+            torch.testing.assert_close(actual, expected, rtol=1e-4, atol=max(1e-6 * largest, 1e-7))
 
 
 @pytest.mark.parametrize("shape", SHAPES)

@@ -89,8 +89,8 @@ def test_gim_compares_with_a_space_where_there_is_one_and_else_with_the_referenc
     ids = {"unk_token_id": model.tokenizer.unk_token_id, "eos_token_id": IDS[1]}
     model.tokenizer = SimpleNamespace(**bare, **ids)  # the end is compared as any other token
     close(attribute("gim", model, [SAMPLE])[0][0], MODIFIED["gim"](eager, IDS, TARGET))
-    of_space = {" ": [9, 3]}
-    model.tokenizer = SimpleNamespace(encode=lambda text, add_special_tokens: of_space[text])
+    ids_of_space = {" ": [9, 3]}
+    model.tokenizer = SimpleNamespace(encode=lambda text, add_special_tokens: ids_of_space[text])
     expected = MODIFIED["gim"](eager, IDS, TARGET, baseline=9)
     close(attribute("gim", model, [SAMPLE])[0][0], expected)
     model.tokenizer = SimpleNamespace(**bare, unk_token_id=None, eos_token_id=None)

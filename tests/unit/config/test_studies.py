@@ -372,7 +372,7 @@ ORACLE = {"methods": {"known": {"source": {"kind": "control", "scores": "oracle"
 NOISY = {"methods": {"known": {"source": {"kind": "control", "scores": "uniform", "noise": 1}}}}
 TAKEN = {"methods": {name: {"method": "saliency"} for name in ("oracle", "grad_ellm-loosened-02")}}
 QUANTISED = {"models": {"small": {"extends": "demo-llama", "quantization": "nf4"}}}
-OF_A_KEY = [  # key, value, message, what else differs
+KEY_CASES = [  # key, value, message, what else differs
     ("layer_study.depths", [2, 1], OUT_OF_ORDER, {}),
     ("layer_study.models", ["demo-lama"], "unknown name 'demo-lama'; did you", {}),
     ("layer_study.datasets", ["demo-way"], "unknown name 'demo-way'; did you", {}),
@@ -399,7 +399,7 @@ OF_A_KEY = [  # key, value, message, what else differs
 REFUSED = [
     *(
         ({section: {name: value}, **more}, f"{section}.{name}: {message}")
-        for key, value, message, more in OF_A_KEY
+        for key, value, message, more in KEY_CASES
         for section, name in [key.split(".")]
     ),
     ({"layer_study": {"models": ["demo-llama"], "datasets": ["demo-sentiment"]},

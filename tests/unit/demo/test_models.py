@@ -149,7 +149,7 @@ def test_only_the_text_of_the_user_can_be_masked(tokenizer, dialogues):
     for dialogue in dialogues[::50]:
         encoded = _encode(dialogue, tokenizer, CONTEXT)
         pairs = zip(encoded.token_ids, encoded.user_tokens, strict=True)
-        users = tokenizer.decode([token for token, of_user in pairs if of_user])
+        users = tokenizer.decode([token for token, from_user in pairs if from_user])
         assert users.strip() == dialogue.messages[-1]["content"]
 
 
@@ -178,10 +178,10 @@ def test_exact_match_is_what_greedy_generation_would_score(model, tokenizer, dia
     for _ in range(3):
         logits = model(input_ids=torch.tensor([generated])).logits
         generated.append(logits[0, -1].argmax().item())
-    of_user = [False] * len(generated)
-    right = type(encoded)(generated, encoded.answer_start, of_user, "greedy")
+    user_mask = [False] * len(generated)
+    right = type(encoded)(generated, encoded.answer_start, user_mask, "greedy")
     other = [*generated[:-1], (generated[-1] + 1) % len(tokenizer)]
-    wrong = type(encoded)(other, encoded.answer_start, of_user, "changed")
+    wrong = type(encoded)(other, encoded.answer_start, user_mask, "changed")
     shares = {"changed": 0.0, "greedy": 1.0}
     assert exact_match(model, [right, wrong], tokenizer) == {"overall": 0.5, "groups": shares}
 

@@ -90,8 +90,8 @@ def test_the_half_width_is_that_of_the_mean_over_samples_of_means_over_steps():
     rows = [step.rows() for step in steps]
     for metric in METRICS:
         by_sample = {}
-        for step, of_step in zip(steps, rows, strict=True):
-            curves = np.array([row[f"{metric}_distances"] for row in of_step[1:]]) / step.h0
+        for step, step_rows in zip(steps, rows, strict=True):
+            curves = np.array([row[f"{metric}_distances"] for row in step_rows[1:]]) / step.h0
             curves = 1 - curves if metric == "ns" else curves
             areas = np.trapezoid(curves, GRID, axis=0)
             by_sample.setdefault(step.sample_id, []).append(np.var(areas, ddof=1) / 5)

@@ -81,7 +81,7 @@ def test_every_number_is_the_mean_over_masks_of_the_plain_models(shape):
         uniforms = IndependentUniforms(SEED, "s", step, (len(CONTENT), 1))
         read = [*IDS, *GENERATION["output_ids"][:step]]
         expected = [
-            plainly(plain, read, operator, uniforms.of_draw(GRID.index(pi), k)[:, 0] < pi)
+            plainly(plain, read, operator, uniforms.uniforms(GRID.index(pi), k)[:, 0] < pi)
             for k in range(DRAWS)
         ]
         for name in (*READ, *CLEAN):
@@ -93,10 +93,10 @@ def test_every_number_is_the_mean_over_masks_of_the_plain_models(shape):
 def test_inputs_that_are_read_are_counted(budget):
     inspector = Inspector(random_model("llama-gqa"), settings(), budget)
     list(inspector.rows(PROMPT, GENERATION))
-    of_step = 1 + 3 * len(GRID) * DRAWS  # the clean input, and each operator's
+    inputs_per_step = 1 + 3 * len(GRID) * DRAWS  # the clean input, and each operator's
     lengths = [len(IDS) + step for step in GENERATION["steps"]]
-    assert inspector.forwards == of_step * len(lengths)
-    assert inspector.tokens == of_step * sum(lengths)
+    assert inspector.forwards == inputs_per_step * len(lengths)
+    assert inspector.tokens == inputs_per_step * sum(lengths)
 
 
 def test_only_evaluated_steps_are_inspected():

@@ -57,7 +57,7 @@ def test_each_bit_is_kept_with_its_score_and_by_itself(sampler):
     scores = np.array([0.0, 0.02, 0.3, 0.5, 0.9, 1.0])
     sources = [source_of(sampler, len(scores), (1, str(k), 0)) for k in range(3000)]
     for draw in range(2):
-        uniforms = np.stack([source.of_draw(2, draw)[:, 0] for source in sources])
+        uniforms = np.stack([source.uniforms(2, draw)[:, 0] for source in sources])
         kept = sum(source.kept(2, draw, scores)[:, 0].astype(int) for source in sources)
         assert (kept == (uniforms < scores).sum(axis=0)).all()
         assert (kept[0], kept[-1]) == (0, 3000)
@@ -69,7 +69,7 @@ def test_each_bit_is_kept_with_its_score_and_by_itself(sampler):
 
 
 def test_a_token_with_score_zero_is_removed_even_if_its_uniform_is_zero(monkeypatch):
-    monkeypatch.setattr(IndependentUniforms, "of_draw", lambda *_: np.zeros((2, 1)))
+    monkeypatch.setattr(IndependentUniforms, "uniforms", lambda *_: np.zeros((2, 1)))
     assert source_of("iid", 2).kept(0, 0, np.array([0, 1e-9])).tolist() == [[False], [True]]
 
 
@@ -77,8 +77,8 @@ def test_a_token_with_score_zero_is_removed_even_if_its_uniform_is_zero(monkeypa
 def test_latin_draws_and_latin_retaining_probabilities_fill_every_stratum_once(width):
     source = source_of("latin", 50, width=width)
     for index in (0, 4, ORIGINAL):
-        assert_strata([source.of_draw(index, draw) for draw in range(DRAWS)])
-    assert_strata([source.of_draw(index, 2) for index in range(GRID)])
+        assert_strata([source.uniforms(index, draw) for draw in range(DRAWS)])
+    assert_strata([source.uniforms(index, 2) for index in range(GRID)])
 
 
 def assert_strata(uniforms):
@@ -112,7 +112,7 @@ def test_numbers_are_fixed_for_all_time():
     key = (1, "sample", 0)
     for sampler, expected in EXPECTED.items():
         source = masks_of(sampler, *key, (2, 1), GRID, 3)
-        uniforms = [source.of_draw(0, draw)[:, 0] for draw in range(3)]
+        uniforms = [source.uniforms(0, draw)[:, 0] for draw in range(3)]
         np.testing.assert_allclose(uniforms, expected, rtol=0, atol=1e-15)
     counted = source_of("count", 10, key).kept(0, 0, np.full(10, 0.3))
     assert np.flatnonzero(counted).tolist() == [0, 5, 9]
@@ -120,7 +120,7 @@ def test_numbers_are_fixed_for_all_time():
     shift, _ = generator.random((2, 1)), generator.permuted(np.zeros((1, 2, 1)), axis=0)
     order = generator.permuted(np.tile(np.arange(3.0)[:, None, None], (1, 2, 1)), axis=0)
     latin = masks_of("latin", *key, (2, 1), GRID, 3)
-    np.testing.assert_allclose(latin.of_draw(ORIGINAL, 1), (shift + order[1] / 3) % 1)
+    np.testing.assert_allclose(latin.uniforms(ORIGINAL, 1), (shift + order[1] / 3) % 1)
 
 
 EXPECTED = {

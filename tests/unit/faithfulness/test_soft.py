@@ -199,7 +199,7 @@ def test_element_masks_reproduce_the_released_soft_metrics(shape):
     squared = 2**0.5 * rows[0]["h0"] ** 2
     drawn = sampled_masks("iid", 5, "s", 0, (5, model.width), 3, 3)
     for draw in range(3):
-        ns, nc = released_soft_metrics(plain, scores_of_tokens(), drawn.of_draw(ORIGINAL, draw))
+        ns, nc = released_soft_metrics(plain, scores_of_tokens(), drawn.uniforms(ORIGINAL, draw))
         kept = 2**0.5 * rows[0]["ns_distances"][draw] ** 2
         removed = 2**0.5 * rows[0]["nc_distances"][draw] ** 2
         assert max(0.0, squared - kept) / squared == pytest.approx(ns, abs=1e-6)
@@ -210,7 +210,7 @@ def test_element_masks_reproduce_the_released_soft_metrics(shape):
 def test_the_noise_floor_is_the_distance_of_the_unperturbed_input(dtype):
     model, _ = model_and_network("llama-gqa", dtype)
     rows = evaluated(model, several_cases(), SETTINGS, token_budget=41)
-    floors = [row["identity"] for of_case in rows for row in of_case]
+    floors = [row["identity"] for case_rows in rows for row in case_rows]
     assert max(floors) <= {torch.float64: 1e-12, torch.float32: 1e-3}.get(dtype, 0.02)
 
 
@@ -313,7 +313,7 @@ def test_fixed_routing_projects_no_queries_unless_a_gate_reads_them(gated):
     masks = np.random.default_rng(3).random((6, 5)) < 0.5
     queries.clear()
     measured = distances(model, TARGET, masks, protocol="fixed")
-    assert any(len(of_batch) > 1 for of_batch in queries) == gated, "of perturbed inputs"
+    assert any(len(batch_queries) > 1 for batch_queries in queries) == gated, "of perturbed inputs"
     model.unread = ()
     np.testing.assert_array_equal(measured, distances(model, TARGET, masks, protocol="fixed"))
 
@@ -376,8 +376,8 @@ def test_one_heatmap_per_sample_is_evaluated_like_its_mean_given_at_every_step()
     model, _ = model_and_network("llama-gqa")
     prompt = prompt_of_ids("s", IDS, PERTURBABLE)
     answer = {"steps": [0, 2], "target_ids": [5, 6], "output_ids": [5, 9, 6]}
-    of_steps = [{**attribution(raw_scores(step)), "step": step} for step in answer["steps"]]
-    mean = np.mean([row["raw_scores"] for row in of_steps], axis=0)
+    step_rows = [{**attribution(raw_scores(step)), "step": step} for step in answer["steps"]]
+    mean = np.mean([row["raw_scores"] for row in step_rows], axis=0)
 
     def rows(given, step_scores):
         chosen = SETTINGS.model_copy(update={"step_scores": step_scores})
@@ -385,5 +385,5 @@ def test_one_heatmap_per_sample_is_evaluated_like_its_mean_given_at_every_step()
         measure_draws(Perturber(model, 1000, "dynamic"), steps, dict.fromkeys(METRICS, range(4)))
         return [step.rows() for step in steps]
 
-    given = [{**row, "raw_scores": mean} for row in of_steps]
-    assert rows(of_steps, "aggregated") == rows(given, "own") != rows(of_steps, "own")
+    given = [{**row, "raw_scores": mean} for row in step_rows]
+    assert rows(step_rows, "aggregated") == rows(given, "own") != rows(step_rows, "own")

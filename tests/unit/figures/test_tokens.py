@@ -87,8 +87,8 @@ def example_of(folder, rows, answer, targets, **how):
     asked = [explained_rows.prompt("a", TEXTS, [7])]
     prompts = explained_rows.write(folder, "prompts", asked, "llama")
     paths = [
-        explained_rows.write(folder, "attributions", of_method, "llama", method)
-        for method, of_method in rows.items()
+        explained_rows.write(folder, "attributions", method_rows, "llama", method)
+        for method, method_rows in rows.items()
     ]
     steps = read_scores(prompts, paths, ScoreSettings())
     (explained,) = examples([answer], steps, [*METHODS, "absent"], 0.1, targets, **how)

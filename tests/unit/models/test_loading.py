@@ -24,13 +24,13 @@ def folder(tmp_path_factory):
     return folder
 
 
-def of_containers():
+def tf32_in_containers():
     """Switch TF32 on as containers for NVIDIA's devices do, by a variable that torch reads."""
     torch.set_float32_matmul_precision("high")
     torch.backends.cudnn.allow_tf32 = True
 
 
-def of_programs():
+def tf32_in_programs():
     """Switch TF32 on as programs do, by torch's newer settings."""
     torch.backends.fp32_precision = torch.backends.cudnn.fp32_precision = "tf32"
     torch.backends.cuda.matmul.fp32_precision = torch.backends.cudnn.conv.fp32_precision = "tf32"
@@ -39,7 +39,7 @@ def of_programs():
     torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction = True
 
 
-@pytest.fixture(params=[of_containers, of_programs])
+@pytest.fixture(params=[tf32_in_containers, tf32_in_programs])
 def tf32(request):
     request.param()
 

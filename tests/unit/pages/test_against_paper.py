@@ -194,8 +194,8 @@ def test_it_shows_what_the_golden_says(published, name):
         ("random", "imdb"): {"low": None, "high": None, "n": 1},
     }
     statistics = [row | changes.get((row["method"], row["dataset"]), {}) for row in statistics]
-    of_grad_ellm = [row for row in statistics if row["method"] == "grad_ellm"]
-    statistics += [{**row, "method": "grad_ellm_selected"} for row in of_grad_ellm]
+    grad_ellm_rows = [row for row in statistics if row["method"] == "grad_ellm"]
+    statistics += [{**row, "method": "grad_ellm_selected"} for row in grad_ellm_rows]
     settings = slice_of("paper", layer_study=None, restrictions={}, **SHOWN[name])
     if name == "other_settings":
         settings = with_other_options(settings)
@@ -265,7 +265,7 @@ def test_the_depth_selected_on_what_is_reported_has_no_interval(published):
     """On every sample the deeper one is better by .1."""
     parts = (("development", range(4)), ("rest", range(4, 10)))
     values = {
-        depth: {part: [0.1 * (depth > 1) + k / 100 for k in of_part] for part, of_part in parts}
+        depth: {part: [0.1 * (depth > 1) + k / 100 for k in values] for part, values in parts}
         for depth in (1, 4)
     }
     datasets = ("imdb", "sst2", "boolq", "tellmewhy", "wikibio")

@@ -89,9 +89,9 @@ def numbers_of(
         "permutation_baseline": baseline,
         "ranks": ranks,
     }
-    of_all = {**CELL, "dataset": "average", "p_adjusted": p_value}
+    averages = {**CELL, "dataset": "average", "p_adjusted": p_value}
     frames = {
-        question: results(question, [{**of_all, **row} for row in given])
+        question: results(question, [{**averages, **row} for row in given])
         for question, given in rows.items()
     }
     methods = METHODS | {ALL_LAYERS: "Grad"}

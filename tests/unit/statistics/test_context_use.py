@@ -44,11 +44,11 @@ def results(samples, tmp_path_factory):
 
 def mean_of(samples, dataset, metric, method, fifth=None):
     """Return the mean over samples of one dataset, and their number, by brute force."""
-    of_method = [r for r in samples if r["dataset"] == dataset and r["method"] == method]
-    depths = {r["sample_id"]: r["value"] for r in of_method if r["metric"] == DEPTH}
+    method_rows = [r for r in samples if r["dataset"] == dataset and r["method"] == method]
+    depths = {r["sample_id"]: r["value"] for r in method_rows if r["metric"] == DEPTH}
     values = [
         row["value"]
-        for row in of_method
+        for row in method_rows
         if row["metric"] == metric and row["value"] is not None
         if fifth is None or abs(depths[row["sample_id"]] - fifth) <= 0.1
     ]

@@ -14,7 +14,7 @@ from pisoft.errors import BenchmarkError
 from pisoft.faithfulness.perturbation import PerturbationTarget
 from pisoft.faithfulness.scores import aggregated
 from pisoft.faithfulness.soft import BASELINES, StepEvaluation
-from pisoft.statistics.datamodel_scores import METRICS, masks_and_changes, of_masks, read_draws
+from pisoft.statistics.datamodel_scores import METRICS, mask_metrics, masks_and_changes, read_draws
 from pisoft.statistics.scores import StepScores
 from pisoft.store.parquet import OK
 
@@ -96,8 +96,8 @@ def test_numbers_are_those_of_scipy_and_of_the_best_scale_by_search(levels):
     scores = generator.integers(levels, size=(TOKENS, 4)) / (levels - 1)
     masks = random_masks()
     changes = np.round(linear(masks) + generator.normal(size=len(masks)), 1)  # with ties
-    expected = [by_scipy(masks, of_method, changes) for of_method in scores.T]
-    result = of_masks(masks, scores, changes).T
+    expected = [by_scipy(masks, method_scores, changes) for method_scores in scores.T]
+    result = mask_metrics(masks, scores, changes).T
     np.testing.assert_allclose(result, expected, rtol=1e-6, atol=1e-9)
 
 
@@ -109,19 +109,19 @@ def test_masks_of_equal_mass_are_ties_however_they_were_added_up():
         mask[list(places)] = True
     masks[-1, 6] = True
     expected = spearmanr([0] * 7 + [1], changes := np.arange(8.0)).statistic
-    assert of_masks(masks, scores, changes)[0, 0] == pytest.approx(expected)
+    assert mask_metrics(masks, scores, changes)[0, 0] == pytest.approx(expected)
 
 
 def test_what_does_not_vary_and_fewer_than_three_masks_are_undefined():
     masks = random_masks()
     scores = WEIGHTS[:, None]
-    assert np.isnan(of_masks(masks, scores, np.full(len(masks), -0.25))).all()
-    assert np.isnan(of_masks(masks[:2], scores, np.arange(2.0))).all()
-    assert np.isfinite(of_masks(masks[:3], scores, np.arange(3.0))).all()
+    assert np.isnan(mask_metrics(masks, scores, np.full(len(masks), -0.25))).all()
+    assert np.isnan(mask_metrics(masks[:2], scores, np.arange(2.0))).all()
+    assert np.isfinite(mask_metrics(masks[:3], scores, np.arange(3.0))).all()
     outside = masks.copy()
     outside[:, 3] = True
     only = np.eye(TOKENS)[:, [3]]  # of a token that no mask removes
-    assert np.isnan(of_masks(outside, only, linear(outside))).all()
+    assert np.isnan(mask_metrics(outside, only, linear(outside))).all()
 
 
 def summarised(folder, steps, effects=None, raw=None, **changes):
@@ -182,16 +182,16 @@ def test_the_summary_finds_the_true_weights_under_each_protocol(tmp_path, step_s
     values = summarised(tmp_path, steps, effects, step_scores=step_scores)
     for protocol, expected in (("dynamic", [1, 1, 1, 0]), ("fixed", [-1, -1, -1, 0])):
         for sample, (metric, value) in itertools.product("ab", zip(METRICS, expected, strict=True)):
-            of_metric = (pytest.approx(value, abs=1e-3), OK)  # changes are float32
-            assert values[protocol, "true", sample, metric] == of_metric
+            result = (pytest.approx(value, abs=1e-3), OK)  # changes are float32
+            assert values[protocol, "true", sample, metric] == result
 
 
 def test_a_sample_is_the_mean_over_the_steps_whose_draws_there_are(tmp_path):
     steps = {("a", 0): OK, ("a", 5): OK, ("a", 10): "empty_generation"}
     values = summarised(tmp_path, steps, raw={"other": WEIGHTS[::-1]})
     masks = [evaluated(row, settings_of())[0] for row in control_rows(steps)[:2]]
-    of_steps = [of_masks(of_step, WEIGHTS[::-1, None], linear(of_step))[:, 0] for of_step in masks]
-    for metric, expected in zip(METRICS, np.mean(of_steps, axis=0), strict=True):
+    steps = [mask_metrics(kept, WEIGHTS[::-1, None], linear(kept))[:, 0] for kept in masks]
+    for metric, expected in zip(METRICS, np.mean(steps, axis=0), strict=True):
         assert values["dynamic", "other", "a", metric] == (pytest.approx(expected, abs=1e-5), OK)
 
 

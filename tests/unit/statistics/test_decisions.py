@@ -103,12 +103,12 @@ def test_a_margin_and_a_finite_population_decide_more(
 
 
 def test_a_smaller_clip_decides_after_fewer_records_by_its_metric_alone(tmp_path: Path) -> None:
-    wide, narrow, of_nc = (
+    wide, narrow, comprehensiveness = (
         decided(tmp_path, **one).loc["", "good", "random"]
         for one in ({}, {"clip_ns": 0.5}, {"clip_nc": 0.5})
     )
     assert narrow["text"] == "higher"
-    assert narrow["n"] < wide["n"] == of_nc["n"]
+    assert narrow["n"] < wide["n"] == comprehensiveness["n"]
     assert narrow["value"] <= 0.5
 
 

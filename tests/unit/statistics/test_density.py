@@ -91,10 +91,10 @@ def test_correlations_are_taken_within_samples_over_the_methods_with_both_number
 def test_scores_by_rank_are_equally_dense_so_that_nothing_correlates_with_it():
     """Their means differ by rounding alone, which depends on the order of the tokens."""
     raw = np.random.default_rng(2).random((4, 28))
-    of_methods = {m: normalise(one, "rank") for m, one in zip(METHODS, raw, strict=True)}
-    assert len({scores.mean() for scores in of_methods.values()}) > 1
-    density = {(m, "mean_score"): [scores.mean()] for m, scores in of_methods.items()}
-    density |= {(m, "gini"): [gini(scores)] for m, scores in of_methods.items()}
+    method_scores = {m: normalise(one, "rank") for m, one in zip(METHODS, raw, strict=True)}
+    assert len({scores.mean() for scores in method_scores.values()}) > 1
+    density = {(m, "mean_score"): [scores.mean()] for m, scores in method_scores.items()}
+    density |= {(m, "gini"): [gini(scores)] for m, scores in method_scores.items()}
     names = ["method", "metric"]
     areas = {"protocol": "dynamic", "metric": "soft_ns", "method": METHODS, "value": [1, 3, 2, 4]}
     correlations = correlate(

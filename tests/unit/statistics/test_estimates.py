@@ -36,7 +36,7 @@ def frame(values, metric="m"):
 
 
 def means(values, metric="m"):
-    return Samples.of_means(frame(values, metric))
+    return Samples.for_means(frame(values, metric))
 
 
 def drawing(resamples, seed=1):
@@ -144,12 +144,12 @@ def test_one_sample_has_no_interval_and_none_has_no_value():
 def test_an_average_is_over_the_datasets_that_have_the_metric_and_needs_all_of_these():
     both = pd.concat([frame({"x": [1.0, 3.0], "y": [4.0, 4.0]}), frame({"x": [3.0, 7.0]}, "other")],
                      axis="columns")  # fmt: skip
-    datasets = {"a": Samples.of_means(both), "b": means({"x": [6.0, 8.0]})}
+    datasets = {"a": Samples.for_means(both), "b": means({"x": [6.0, 8.0]})}
     rows = rows_of(datasets)
     assert rows.loc[(AVERAGE, "m", "x"), "value"] == 4.5
     assert np.isnan(rows.loc[(AVERAGE, "m", "y"), "value"]), "b has the metric, not y"
-    of_other = (rows.loc[name, "other", "x"].tolist() for name in (AVERAGE, "a"))
-    assert next(of_other) == pytest.approx(next(of_other), nan_ok=True)
+    other_rows = (rows.loc[name, "other", "x"].tolist() for name in (AVERAGE, "a"))
+    assert next(other_rows) == pytest.approx(next(other_rows), nan_ok=True)
     tests = paired_tests(datasets, drawing(100), ["metric"])
     tests = tests.set_index(["dataset", "metric", "method"])
     assert (AVERAGE, "m", "y") not in tests.index
@@ -172,7 +172,7 @@ def test_an_average_weighs_datasets_equally_and_is_tested_with_the_samples_of_al
     datasets = {name: means({"x": [*generator.random(n), NAN]}) for name, n in (("a", 5), ("b", 8))}
     row = average_tests(datasets, 10).iloc[0]
     values = [samples.numerators.dropna() for samples in datasets.values()]
-    parts = np.concatenate([of_dataset / len(of_dataset) / 2 for of_dataset in values])
+    parts = np.concatenate([dataset_values / len(dataset_values) / 2 for dataset_values in values])
     assert row[["value", "n"]].tolist() == pytest.approx([parts.sum(), 13])
     assert row["p_sign_flip"] == pytest.approx(step_down(parts)[0])
     estimates = estimate(datasets, drawing(100))

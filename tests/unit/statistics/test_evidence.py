@@ -107,7 +107,7 @@ def test_a_sample_is_the_mean_over_its_steps_with_scores(tmp_path):
     rows.append(explained_rows.attribution("a", None, 10, "nonfinite_attribution"))
     values = summarised(tmp_path, [explained_rows.prompt("a", ["t"] * 6, evidence=[1, 4, 5])], rows)
     scores = [normalise(raw[step].astype(np.float32), "minmax") for step in raw]
-    expected = np.mean([on_evidence(of_step, evidence) for of_step in scores], axis=0)
+    expected = np.mean([on_evidence(step_scores, evidence) for step_scores in scores], axis=0)
     for metric, value in zip(METRICS, expected, strict=True):
         assert values["a", metric] == (pytest.approx(value), "ok")
 

@@ -24,7 +24,7 @@ def test_intervals_of_means_are_those_of_the_distribution(n):
     assert rows.loc[1:, ["low", "high"]].isna().all(axis=None)
 
 
-def of_ratio(values, weights):
+def ratio_roots(values, weights):
     """Moment roots of a ratio of sums Σ values / Σ weights, (n,) each, and the ratio."""
     ratio = np.array([values.sum() / weights.sum()])
     deviations = (values - ratio * weights) / weights.sum()
@@ -33,7 +33,7 @@ def of_ratio(values, weights):
 
 def equivalence(values, margin, weights=None):
     n = np.array([len(values)])
-    roots, ratio = of_ratio(values, np.ones(len(values)) if weights is None else weights)
+    roots, ratio = ratio_roots(values, np.ones(len(values)) if weights is None else weights)
     return intervals.equivalence_p_values(roots, ratio, margin, n, n - 1)[0]
 
 
@@ -53,7 +53,7 @@ def test_a_margin_at_the_farther_end_of_the_interval_of_90_percent_has_p_of_5_pe
     values, weights = generator.gamma(0.5, size=15), generator.gamma(2, size=15)
     values = sign * (values - values.sum() / weights.sum() * weights) + mean * weights
     reach = np.array([np.sqrt(15 / 14) * t.ppf(0.95, 14)])
-    below, above = adjusted_ends(of_ratio(values, weights)[0], reach)[:, 0]
+    below, above = adjusted_ends(ratio_roots(values, weights)[0], reach)[:, 0]
     farthest = max(abs(mean - below), abs(mean + above))
     assert equivalence(values, farthest, weights) == pytest.approx(0.05)
 
@@ -64,7 +64,7 @@ def test_at_the_ends_the_cubic_of_halls_t_is_the_reach():
     for n in (7, 11):
         values, weights = generator.gamma(1, size=n), generator.gamma(2, size=n)
         total = weights.sum()
-        parts.append(of_ratio(values, weights)[0])
+        parts.append(ratio_roots(values, weights)[0])
         adds = [
             (v - values.sum() / total * w) / total for v, w in zip(values, weights, strict=True)
         ]
@@ -82,7 +82,7 @@ def test_at_the_ends_the_cubic_of_halls_t_is_the_reach():
 
 
 def test_samples_that_agree_have_an_interval_without_width_and_certain_equivalence():
-    roots, _ = of_ratio(np.full(5, 0.5), np.ones(5))
+    roots, _ = ratio_roots(np.full(5, 0.5), np.ones(5))
     assert adjusted_ends(roots, np.array([3.0])).ravel().tolist() == [0, 0]
     assert intervals.skewness(roots).tolist() == [0]
     assert [equivalence(np.full(5, 0.5), margin) for margin in (0.6, 0.4)] == [0, 1]
@@ -91,6 +91,6 @@ def test_samples_that_agree_have_an_interval_without_width_and_certain_equivalen
 @pytest.mark.parametrize("hits", [0, 3, 11, 20])
 def test_shares_have_wilsons_interval_by_their_errors_or_without_any_by_their_number(hits):
     error = np.sqrt(hits * (20 - hits) / 20**3)
-    of_shares = hits / 20, error, norm.ppf(0.975), 7 if error else 20
-    ends = share_ends(*(np.array([number]) for number in of_shares))
+    arguments = hits / 20, error, norm.ppf(0.975), 7 if error else 20
+    ends = share_ends(*(np.array([number]) for number in arguments))
     assert ends.ravel() == pytest.approx(proportion_confint(hits, 20, method="wilson"))

@@ -66,8 +66,8 @@ def test_families_are_resampled_together_and_stepped_down_each_by_itself(seed):
     settings = ResamplingJob(seed=seed, resamples=600)  # more than one chunk
     tests = bootstrap_tests(np.concatenate([*parts.values()]), deviations, families, settings)
     for family in (0, 1):
-        of_family = {name: values[:, families == family] for name, values in parts.items()}
-        p_values, detectable = looped(of_family, 600, seed)
+        in_family = {name: values[:, families == family] for name, values in parts.items()}
+        p_values, detectable = looped(in_family, 600, seed)
         rows = tests[families == family]
         assert rows["p_adjusted"].tolist() == pytest.approx(p_values)
         assert rows["detectable"].tolist() == pytest.approx(detectable)
@@ -98,9 +98,9 @@ def test_few_samples_are_tested_by_every_sign_flip_within_their_family(seed):
     families = np.array([0, 1, 0, 0, 1, 0])
     tests = sign_flip_tests(parts * 2.0 ** (40 * families), families, 10, ())
     for family in (0, 1):
-        of_family = families == family
-        adjusted = tests["p_sign_flip_adjusted"][of_family].tolist()
-        assert adjusted == pytest.approx(step_down(parts[:, of_family]))
+        in_family = families == family
+        adjusted = tests["p_sign_flip_adjusted"][in_family].tolist()
+        assert adjusted == pytest.approx(step_down(parts[:, in_family]))
     plain = [step_down(parts[:, [column]])[0] for column in range(6)]
     assert tests["p_sign_flip"].tolist() == pytest.approx(plain)
 

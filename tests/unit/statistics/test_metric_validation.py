@@ -87,9 +87,9 @@ def test_single_samples_are_compared_where_they_are_measured_but_not_by_areas(tm
     sparse = SETTINGS.model_copy(update={"pi_per_step": 1})
     made = pd.concat(summaries(files, sparse)["metric_validation"])
     single = made["part"].str.contains("_over_|ladder")
-    of_areas = made["metric"].str.startswith("auc_")
-    assert of_areas.any()
-    assert not (single & of_areas).any()
+    is_area = made["metric"].str.startswith("auc_")
+    assert is_area.any()
+    assert not (single & is_area).any()
     assert (single & made["metric"].isin(["soft_ns", "soft_nc"])).any()
     for pi, n in ((0.1, 3), (0.4, 4), (0.9, 0)):
         at = made[(made["position"] == pi) & (made["metric"] == "pi_soft_nc")]
@@ -115,9 +115,9 @@ def test_samples_of_a_cluster_count_as_one():
         rows = [numbers[key] for numbers in (once, both, naive)]
         assert [row["value"] for row in rows] == pytest.approx([rows[0]["value"]] * 3)
         assert (rows[1]["n"], rows[1]["n_clusters"]) == (60, 30)
-        first, of_clusters, of_samples = (row["high"] - row["low"] for row in rows)
-        assert of_clusters == pytest.approx(first, rel=0.05), "Wilson's has Student's quantile"
-        assert of_samples < 0.8 * first
+        first, clustered, independent = (row["high"] - row["low"] for row in rows)
+        assert clustered == pytest.approx(first, rel=0.05), "Wilson's has Student's quantile"
+        assert independent < 0.8 * first
     needed = [numbers["samples_needed", ""]["value"] for numbers in (once, both, naive)]
     assert needed[1] == 2 * needed[0] > needed[2]
 
@@ -174,7 +174,7 @@ def test_every_part_of_every_metric_is_validated_with_higher_as_better(files, tm
     assert {cell["dataset"] for cell, _ in samples} == {"sst2"}, "`why` has no ranked samples"
     protocols = {cell["metric"]: cell["protocol"] for cell, _ in samples}
     assert (protocols["auc_pi_soft_ns"], protocols["deletion_auc"]) == ("dynamic", None)
-    values = {cell["metric"]: of_metric for cell, of_metric in samples}
+    values = {cell["metric"]: metric_values for cell, metric_values in samples}
     assert (values["insertion_auc"] == -values["deletion_auc"]).all(axis=None)
     rows = script_runs.summary_rows("metric_validation", SETTINGS, files, tmp_path)
     assert len(rows) == (2 * len(GRID) + 6 + 2) * (len(PAIRS) + 3 + len(NAMES))

@@ -24,8 +24,8 @@ def input_rows(samples, seed=0, labels=True):
     for (sample, step), operator, pi in itertools.product(steps, OPERATORS, GRID):
         failed = sample == samples[-1]
         numbers = {name: float(generator.random()) for name in (*READ, *CLEAN)}
-        of_step = {name: numbers[name] for name in CLEAN_INPUT}
-        numbers |= clean.setdefault((sample, step), of_step)
+        step_numbers = {name: numbers[name] for name in CLEAN_INPUT}
+        numbers |= clean.setdefault((sample, step), step_numbers)
         if not labels:
             numbers |= {"label_probability": None, "clean_label_probability": None}
         status = "nonfinite_logits" if failed else "ok"
@@ -42,20 +42,20 @@ def summarised(paths, folder):
 
 def test_means_are_over_samples_and_failures_are_counted(tmp_path):
     """Of a dataset of label words, and of another one of open text."""
-    of_labels = [*input_rows(["a", "b", "c"]), *input_rows(["d", "e"], seed=1)]
-    files = {"sst2": of_labels, "why": input_rows(["f", "g", "h"], seed=2, labels=False)}
+    labelled = [*input_rows(["a", "b", "c"]), *input_rows(["d", "e"], seed=1)]
+    files = {"sst2": labelled, "why": input_rows(["f", "g", "h"], seed=2, labels=False)}
     paths = [tmp_path / f"inputs/dynamic/llama/{name}.parquet" for name in files]
     for path, rows in zip(paths, files.values(), strict=True):
         write_rows(path, "inputs", rows, {})
     results = summarised(paths, tmp_path)
     assert set(results["dataset"]) == {"sst2", "why", "average"}
-    of_sst2 = select(results, dataset="sst2")
-    assert len(of_sst2) == len({*READ, *CLEAN} - {*CLEAN_INPUT}) * len(OPERATORS) * len(GRID) + 2
-    assert (of_sst2[["n", "n_failed"]] == [3, 2]).all(axis=None)
-    for row in of_sst2.itertuples():
+    sst2_rows = select(results, dataset="sst2")
+    assert len(sst2_rows) == len({*READ, *CLEAN} - {*CLEAN_INPUT}) * len(OPERATORS) * len(GRID) + 2
+    assert (sst2_rows[["n", "n_failed"]] == [3, 2]).all(axis=None)
+    for row in sst2_rows.itertuples():
         name = f"clean_{row.metric}" if row.part else row.metric
         steps = {"a": [], "b": [], "d": []}
-        for r in of_labels:
+        for r in labelled:
             same = name in CLEAN_INPUT or (r["operator"], r["pi"]) == (row.operator, row.position)
             if same and r["status"] == "ok":
                 steps[r["sample_id"]].append(r[name])

@@ -47,10 +47,10 @@ def test_variances_are_those_over_every_start_of_every_step():
         starts = [systematic_pi(size, count, (k + 0.5) / size) for k in range(size)]
         squares = 0.0
         for record in range(5):
-            of_steps = [
+            step_values = [
                 [size * part[one].mean() for one in starts] for part in parts[sample == record]
             ]
-            squares += np.mean([sum(chosen) ** 2 for chosen in itertools.product(*of_steps)])
+            squares += np.mean([sum(chosen) ** 2 for chosen in itertools.product(*step_values)])
         assert widths[count - 1] == pytest.approx(squares / 4), count
 
 
@@ -91,8 +91,8 @@ def test_stored_evaluations_say_which_number_is_best(tmp_path, draws):
     for metric in ("ns", "nc"):
         ratio = steps.draws[f"{metric}_distances"][:, 1:, :draws] / steps.h0[..., None]
         curve = (np.maximum(1 - ratio, 0) if metric == "ns" else ratio).mean(axis=-1)
-        of_metric = variances(curve, steps.sample, steps.grid)
-        expected.append(of_metric / of_metric[-1])
+        metric_variances = variances(curve, steps.sample, steps.grid)
+        expected.append(metric_variances / metric_variances[-1])
     assert widths == pytest.approx(np.sqrt(np.mean(expected, axis=0) * dear))
     text = advice(tmp_path, settings, dear)
     assert "pi_per_step: 3 gives the narrowest intervals at equal cost" in text

@@ -40,9 +40,9 @@ def twice(samples):
     return Samples(top, bottom, 2 * samples.failed, samples.medians, clusters)
 
 
-def numbers(of_dataset):
+def numbers(dataset_samples):
     """Estimates and tests of a small dataset, beside a large one that has no clusters."""
-    datasets = {"d": of_dataset, "other": skewed(20)}
+    datasets = {"d": dataset_samples, "other": skewed(20)}
     rows = estimate_rows(datasets, DRAWING)
     tests = paired_tests(datasets, DRAWING, ["metric"], margin=0.5)
     return rows, tests
@@ -61,9 +61,9 @@ def test_copies_in_the_clusters_of_their_originals_add_nothing_but_to_n():
     for once, doubled in zip(numbers(samples), numbers(twice(samples)), strict=True):
         counts = [name for name in ("n", "n_failed", "n_clusters") if name in once]
         assert_frame_equal(once.drop(columns=counts), doubled.drop(columns=counts), rtol=1e-9)
-        of_both = once["dataset"] == "d"
-        assert (doubled["n"] - once["n"])[of_both].tolist() == once["n"][of_both].tolist()
-        assert doubled["n_clusters"][of_both].tolist() == once["n"][of_both].tolist()
+        in_d = once["dataset"] == "d"
+        assert (doubled["n"] - once["n"])[in_d].tolist() == once["n"][in_d].tolist()
+        assert doubled["n_clusters"][in_d].tolist() == once["n"][in_d].tolist()
         assert doubled["n_clusters"][once["dataset"] == "other"].isna().all()
 
 
@@ -71,14 +71,14 @@ def test_mean_rows_are_those_of_a_regression_with_clusters_of_different_sizes():
     samples = skewed(40, columns=2)
     values = samples.numerators.iloc[:, [0]]
     clusters = {name: str(k // 3 if k < 20 else k) for k, name in enumerate(values.index)}
-    of_means = Samples.of_means(values, clusters)
+    samples = Samples.for_means(values, clusters)
     present = values.iloc[:, 0].dropna()
     groups = pd.factorize(present.index.map(clusters))[0]
     fit = OLS(present, np.ones(len(present))).fit(cov_type="cluster", cov_kwds={"groups": groups})
     count = groups.max() + 1
-    error = of_means.moment_roots.iloc[0, 0] * np.sqrt(count / (count - 1))
+    error = samples.moment_roots.iloc[0, 0] * np.sqrt(count / (count - 1))
     assert error == pytest.approx(fit.bse.iloc[0])
-    assert of_means.counts["n_clusters"].tolist() == [count]
+    assert samples.counts["n_clusters"].tolist() == [count]
     for given, expected in ((clusters, (fit.bse.iloc[0], count)), ({}, (present.sem(), np.nan))):
         row = mean_rows(values, given)[["standard_error", "n_clusters"]].iloc[0]
         assert row.tolist() == pytest.approx(list(expected), nan_ok=True)

@@ -37,8 +37,8 @@ def test_a_sample_has_the_mean_over_its_steps_of_spearmans_rho():
 
 def test_equal_scores_and_steps_that_failed_have_no_rho():
     steps = [step(*key, mine=scores(1)) for key in (("a", 0), ("a", 5), ("b", 0))]
-    of_steps = (("a", 0, np.ones(10)), ("a", 5, scores(1)), ("b", 0, None))
-    changed = [step(name, index, mine=values) for name, index, values in of_steps]
+    changed_steps = (("a", 0, np.ones(10)), ("a", 5, scores(1)), ("b", 0, None))
+    changed = [step(name, index, mine=values) for name, index, values in changed_steps]
     assert [*similarities(steps, changed, "mine")] == pytest.approx([1, np.nan], nan_ok=True)
 
 
@@ -92,8 +92,8 @@ def test_each_check_has_its_row_and_a_text_without_scores_is_counted(tmp_path):
     scores["shuffled-labels"]["b"] = [None]
     settings = {"variants": {"llama": variants}, "seed": 1, "resamples": 50}
     files = explained_rows.write_scores(tmp_path, {"mine": scores.pop("")}, 8)
-    for name, of_samples in scores.items():
-        changed = explained_rows.write_scores(tmp_path, {"mine": of_samples}, 8, variant=name)
+    for name, sample_scores in scores.items():
+        changed = explained_rows.write_scores(tmp_path, {"mine": sample_scores}, 8, variant=name)
         files["attributions"] += changed["attributions"]
     rows = script_runs.summary_rows("sanity_checks", settings, files, tmp_path)
     rows = pd.DataFrame(rows).set_index(["dataset", "part"])

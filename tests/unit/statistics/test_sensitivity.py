@@ -179,9 +179,9 @@ def test_intervals_are_those_of_orders_taken_anew_of_every_resample(summary, alt
     [("221", ["321"], 0), ("321", ["221"], 1), ("321", ["321", "221"], 0.5)],
 )
 def test_another_method_is_best_only_if_it_did_not_share_the_first_rank(run, orders, changes):
-    of_orders = [("m", "median", half, name) for half in range(len(orders)) for name in "abc"]
+    order_columns = [("m", "median", half, name) for half in range(len(orders)) for name in "abc"]
     columns = pd.MultiIndex.from_tuples(
-        [*(("m", "run", 0, name) for name in "abc"), *of_orders],
+        [*(("m", "run", 0, name) for name in "abc"), *order_columns],
         names=["metric", "alternative", "half", "method"],
     )
     counts = dict.fromkeys(("n", "n_failed", "n_clusters", "datasets", "fewest"), 1)
@@ -195,7 +195,7 @@ def test_half_of_the_samples_is_the_mean_of_random_halves(tmp_path):
     rows = methods()
     row = one(sensitivity(tmp_path, *cells_of(rows)), "half_samples")
     run = order(rows, "ns", "run", "draw")
-    areas = [sample_areas(of_method, "ns", "run", "draw") for of_method in rows.values()]
+    areas = [sample_areas(method_rows, "ns", "run", "draw") for method_rows in rows.values()]
     changes = []
     for number in range(HALVES):
         generator = keyed_generator(1, "half of the samples", "sst2", number)
@@ -290,8 +290,8 @@ def test_without_an_order_every_row_says_why(tmp_path, cells, reason):
 
 def test_an_operator_with_one_of_two_methods_gives_no_order(tmp_path):
     rows = {name: rows_of(place) for place, name in enumerate(METHODS[:2])}
-    of_one = cells_of({"mine": rows["mine"]}, protocol="dynamic@mean")
-    table = sensitivity(tmp_path, *cells_of(rows), operators=of_one)
+    one_method = cells_of({"mine": rows["mine"]}, protocol="dynamic@mean")
+    table = sensitivity(tmp_path, *cells_of(rows), operators=one_method)
     assert one(table, "operator_mean")["text"] == f"{TOO_FEW} with it"
 
 

@@ -45,14 +45,14 @@ def test_sample_metrics_equal_the_definitions(tmp_path):
     values, statuses, _ = summarised(tmp_path, random.Random(3).sample(rows, len(rows)))
     assert set(statuses.values()) == {"ok"}
     assert set(values) == {(sample, metric) for sample in "abc" for metric in SAMPLE_METRICS}
-    of_step = {
+    step_values = {
         "expected_retained": lambda row: row["achieved"] * 7,
         "mean_score": lambda row: row["achieved"],
         "numerical": lambda row: row["identity"] / row["h0"] * (0.9 - 0.1),
         **{name: lambda row, name=name: row[name] for name in ("h0", "identity")},
     }
     for sample in "abc":
-        expected = {name: mean_curve(rows, sample, of)[None] for name, of in of_step.items()}
+        expected = {name: mean_curve(rows, sample, of)[None] for name, of in step_values.items()}
         for kind, clamp, end in (("ns", True, ""), ("nc", True, ""), ("ns", False, "_unclamped")):
             curve = mean_curve(rows, sample, lambda row, k=kind, c=clamp: soft_value(row, k, c))
             expected[f"soft_{kind}{end}"] = curve.pop(None)
@@ -130,7 +130,7 @@ def test_noise_of_16_bits_equals_its_definitions(tmp_path):
         noise = area_without(0, kind) - area_without(1, kind)
         assert values["a", f"noise_auc_{kind}"] == pytest.approx(noise, abs=1e-7)
     noises = ([values[sample, f"noise_auc_{kind}"] for sample in "ac"] for kind in ("ns", "nc"))
-    root_mean_square = max(np.hypot(*of_kind) for of_kind in noises) / 2**0.5
+    root_mean_square = max(np.hypot(*kind_noise) for kind_noise in noises) / 2**0.5
     for sample in "abc":  # what is known of some samples stands for all of the cell
         assert values[sample, "numerical"] == pytest.approx(root_mean_square)
 
@@ -153,13 +153,13 @@ def test_monte_carlo_variance_is_that_of_the_area_of_each_draw(tmp_path):
     rows = soft_rows({"a": 3})
     values, _, _ = summarised(tmp_path, rows)
     for kind in ("ns", "nc"):
-        of_steps = []
+        step_variances = []
         for step in (0, 5, 10):
             chosen = [row for row in rows if row["step"] == step and row["pi"]]
             draws = zip(*(row[f"{kind}_distances"] for row in chosen), strict=True)
             areas = [area(zip(GRID, distances, strict=True)) for distances in draws]
-            of_steps.append(statistics.variance(areas) / 0.5**2 / 4)  # h0 0.5, 4 draws
-        expected = sum(of_steps) / 3**2
+            step_variances.append(statistics.variance(areas) / 0.5**2 / 4)  # h0 0.5, 4 draws
+        expected = sum(step_variances) / 3**2
         assert values["a", f"monte_carlo_{kind}"] == pytest.approx(expected, rel=1e-5)
 
 
@@ -173,8 +173,8 @@ def test_failed_steps_are_left_out_and_a_single_sample_has_no_interval(tmp_path)
     second = [row for row in rows if row["step"] == 5]
     expected = mean_curve(second, "a", lambda row: soft_value(row, "nc"))
     assert values["a", "soft_nc"] == pytest.approx(expected.pop(None))
-    of_nc = {row["position"]: row["value"] for row in curves if row["metric"] == "pi_soft_nc"}
-    assert of_nc == pytest.approx(expected)
+    nc_curve = {row["position"]: row["value"] for row in curves if row["metric"] == "pi_soft_nc"}
+    assert nc_curve == pytest.approx(expected)
     columns = ("low", "high", "standard_error", "n", "n_failed")
     assert {tuple(row[name] for name in columns) for row in curves} == {(*[None] * 3, 1, 1)}
 
@@ -246,8 +246,8 @@ def test_areas_of_part_of_the_grid_are_on_average_the_area_under_the_mean_curve(
     assert [row["n"] for row in curves if row["metric"] == "pi_soft_nc"] == counts
     curve = [row["value"] for row in curves if row["metric"] == "pi_soft_nc"]
     assert curve == pytest.approx(means)
-    of_samples = [values[sample, "auc_pi_soft_nc"] for sample in "abcde"]
-    assert statistics.fmean(of_samples) == pytest.approx(area(list(zip(GRID, means, strict=True))))
+    areas = [values[sample, "auc_pi_soft_nc"] for sample in "abcde"]
+    assert statistics.fmean(areas) == pytest.approx(area(list(zip(GRID, means, strict=True))))
 
 
 def test_points_of_curves_have_the_interval_of_the_samples_measured_there(tmp_path):
@@ -273,7 +273,7 @@ def test_completed_curves_have_the_means_and_the_errors_of_the_measured_values()
     curves = np.random.default_rng(5).normal(size=(12, 4))
     measured = np.isin((np.arange(12)[:, None] + np.arange(4)) % 4, (0, 1))
     given = np.where(measured, curves, np.nan)
-    for at, of_pi in enumerate(completed(given, np.linspace(0.2, 0.8, 4)).T):
+    for at, pi_values in enumerate(completed(given, np.linspace(0.2, 0.8, 4)).T):
         values = curves[measured[:, at], at]
-        assert of_pi.mean() == pytest.approx(values.mean())
-        assert of_pi.std() / np.sqrt(12) == pytest.approx(stats.sem(values))
+        assert pi_values.mean() == pytest.approx(values.mean())
+        assert pi_values.std() / np.sqrt(12) == pytest.approx(stats.sem(values))

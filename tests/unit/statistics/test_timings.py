@@ -60,8 +60,8 @@ def test_agreement_with_float32_is_a_mean_over_the_steps_that_have_one(tmp_path)
 def test_without_a_sample_there_is_no_mean(tmp_path):
     one = write_steps(tmp_path / "m/one/d.parquet", [step("a", 0, 0.5)])
     none = write_steps(tmp_path / "m/none/d.parquet", [step("a", 0, None, status="empty_record")])
-    of_one, empty = (timing_rows(path).set_index("metric") for path in (one, none))
-    assert of_one.loc["seconds_per_sample", ["n", "value"]].tolist() == [1, 0.5]
+    single, empty = (timing_rows(path).set_index("metric") for path in (one, none))
+    assert single.loc["seconds_per_sample", ["n", "value"]].tolist() == [1, 0.5]
     assert (empty[["n", "n_failed"]] == [0, 1]).all(axis=None)
     assert empty["value"].count() == 1, "the memory of the job"
 

@@ -62,9 +62,9 @@ def test_ranks_are_those_of_all_samples_and_their_intervals_those_of_resamples()
     values = np.random.default_rng(3).normal(np.arange(12) / 9, 1, (8, 12))
     results = estimated(samples_of(dict(zip("abcdefghijkl", values.T.tolist(), strict=True))))
     drawn = keyed_generator(1, "bootstrap", "sst2").integers(8, size=(200, 8))
-    order, of_resamples = (rankdata(-of.mean(axis=-2), axis=-1) for of in (values, values[drawn]))
-    assert by_method(results)["rank"].tolist() == order.tolist() != of_resamples[0].tolist()
-    ends = np.quantile(of_resamples, [0.025, 0.975], axis=0, method="inverted_cdf")
+    order, resampled = (rankdata(-of.mean(axis=-2), axis=-1) for of in (values, values[drawn]))
+    assert by_method(results)["rank"].tolist() == order.tolist() != resampled[0].tolist()
+    ends = np.quantile(resampled, [0.025, 0.975], axis=0, method="inverted_cdf")
     rows = select(results.ranks, metric=NC, dataset="sst2", part="rank")
     assert rows[["value", "low", "high"]].T.to_numpy().tolist() == [[*order], *ends.tolist()]
 
@@ -73,9 +73,9 @@ def test_a_rank_of_a_single_sample_has_neither_interval_nor_share_of_resamples()
     two = estimated(samples_of({"a": [1.0, 1.5], "b": [2.0, 1.2]}))
     assert select(two.ranks, metric=NC, part="rank")["low"].notna().all()
     ranks = select(estimated(samples_of({"a": [1.0], "b": [2.0]})).ranks, metric=NC, dataset="sst2")
-    of_rank = select(ranks, part="rank").set_index("method")
-    assert of_rank["value"].to_dict() == {"a": 2, "b": 1}
-    assert of_rank[["low", "high"]].isna().all(axis=None)
+    rank_rows = select(ranks, part="rank").set_index("method")
+    assert rank_rows["value"].to_dict() == {"a": 2, "b": 1}
+    assert rank_rows[["low", "high"]].isna().all(axis=None)
     assert select(ranks, part=["mean_rank", "best_share"])["value"].isna().all()
 
 
@@ -225,9 +225,9 @@ def test_averages_are_over_the_datasets_of_each_model():
     for model, rows in {"both": both, "one": one}.items():
         alone = estimated(rows)
         for question in ("statistics", "comparisons", "ranks"):
-            of_model = select(getattr(together, question), model=model).reset_index(drop=True)
-            assert len(of_model)
-            assert_frame_equal(of_model, getattr(alone, question).reset_index(drop=True))
+            model_rows = select(getattr(together, question), model=model).reset_index(drop=True)
+            assert len(model_rows)
+            assert_frame_equal(model_rows, getattr(alone, question).reset_index(drop=True))
     columns = ["value", "p_adjusted"]
     on_imdb, average = (by_method(alone, dataset=name)[columns] for name in ("imdb", "average"))
     assert_frame_equal(on_imdb, average, check_exact=True)

@@ -21,8 +21,8 @@ FIRST = {kind: rows[0]["sample_id"] for kind, rows in ROWS.items()}
 def read(folder, changed=ROWS, rows=None):
     """Write the files and read them as a job does, which is of some rows or all."""
     paths = {kind: folder / f"{kind}.parquet" for kind in changed}
-    for kind, of_kind in changed.items():
-        write_rows(paths[kind], kind, of_kind, {})
+    for kind, kind_rows in changed.items():
+        write_rows(paths[kind], kind, kind_rows, {})
     return read_cell(**paths, rows=rows)
 
 
@@ -39,10 +39,10 @@ def test_files_that_belong_together_are_read_in_the_order_of_the_prompts(tmp_pat
 
 def test_a_job_reads_its_rows_and_needs_scores_of_these_alone(tmp_path):
     assert read(tmp_path, rows=(0, 1)) == SAMPLES[:1]
-    of_second = {**ROWS, "attributions": ROWS["attributions"][1:]}
-    assert read(tmp_path, of_second, rows=(1, 2)) == SAMPLES[1:]
+    second_only = {**ROWS, "attributions": ROWS["attributions"][1:]}
+    assert read(tmp_path, second_only, rows=(1, 2)) == SAMPLES[1:]
     with pytest.raises(BenchmarkError, match=r"attributions\.parquet: sample 'a': has no row"):
-        read(tmp_path, of_second, rows=(0, 2))
+        read(tmp_path, second_only, rows=(0, 2))
 
 
 def test_the_target_is_the_generated_token_in_place_of_a_label_word(tmp_path):
@@ -67,8 +67,8 @@ def test_a_contrast_is_with_the_runner_up_of_every_step(tmp_path):
 
     def foils(target):
         read(tmp_path, rows)
-        of_target = read_generations(*paths, ROWS["prompts"], target)
-        return [(row["target_ids"], row.get("foil_ids")) for row in of_target]
+        answers = read_generations(*paths, ROWS["prompts"], target)
+        return [(row["target_ids"], row.get("foil_ids")) for row in answers]
 
     with pytest.raises(BenchmarkError, match="'b': has no runner-up to contrast the target with"):
         foils("contrastive")

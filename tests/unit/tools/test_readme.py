@@ -32,7 +32,7 @@ from real_numbers import CHANGES, real_numbers_page, result_text
 from summary import KEPT, keep, kept, results_of
 
 ENTRY = BOARD / f"{README_RUN}.json"
-OF_OPERATORS, STOPPED = (FIGURES / f"{run}.json" for run in (OPERATORS_RUN, STOP_RUN))
+OPERATORS_ENTRY, STOPPED = (FIGURES / f"{run}.json" for run in (OPERATORS_RUN, STOP_RUN))
 BEGIN, END = (marker.format("readme") for marker in MARKERS)
 LARGEST_FIGURE = 300_000  # bytes
 LONGEST = 75  # lines of README: two screens
@@ -101,8 +101,8 @@ def test_the_leading_methods_and_random_scores_stand_in_the_table(
 
 
 def test_readme_and_page_are_what_the_kept_summary_gives(root: Path, tmp_path: Path) -> None:
-    of_page = ENTRY.with_stem(PAGE_RUN)
-    for path in (ENTRY, of_page, OF_OPERATORS, STOPPED, FIGURES / CHANGES):
+    page_entry = ENTRY.with_stem(PAGE_RUN)
+    for path in (ENTRY, page_entry, OPERATORS_ENTRY, STOPPED, FIGURES / CHANGES):
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(root / path, tmp_path / path)
     (tmp_path / PAGE).parent.mkdir(parents=True)
@@ -132,12 +132,12 @@ def unlike_the_paper(page: str) -> list[list[str]]:
 def test_the_page_lists_the_settings_that_are_unlike_the_papers(root: Path) -> None:
     summary = kept(root / BOARD / f"{PAGE_RUN}.json")
     path = root / "config/paper.yaml"
-    of_paper = run_settings(load_run(read_yaml(path), [path], *CATALOGUE))
-    as_there = summary.model_copy(update={"settings": of_paper})
+    paper_settings = run_settings(load_run(read_yaml(path), [path], *CATALOGUE))
+    as_there = summary.model_copy(update={"settings": paper_settings})
     assert unlike_the_paper(real_numbers_page(as_there, "figure.svg")) == []
     changes = {"evaluation.clamp": "none", "evaluation.pi_grid": [0.1, 0.5]}
     changes |= {"generation.max_new_tokens": 1, "imdb.max_words": 9, "mine.dtype": "float32"}
-    changed = summary.model_copy(update={"settings": {**of_paper, **changes}})
+    changed = summary.model_copy(update={"settings": {**paper_settings, **changes}})
     rows = {key: rest for key, *rest in unlike_the_paper(real_numbers_page(changed, "figure.svg"))}
     assert rows == {
         "`evaluation.clamp`": ["none", "draw"],

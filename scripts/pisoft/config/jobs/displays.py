@@ -19,7 +19,7 @@ from pisoft.config.studies import SELECTED_LABELS, SELECTED_METHODS
 def _displayed(key: Literal["label", "family"]) -> At:
     """Return where a field stands that has this of every method, and of selected depths."""
 
-    def of_methods(config: Config) -> dict[str, str]:
+    def by_method(config: Config) -> dict[str, str]:
         study = config.run_file.layer_study
         selected = {
             SELECTED_METHODS[weights]: Method(label=SELECTED_LABELS[weights], family="gradient")
@@ -27,7 +27,7 @@ def _displayed(key: Literal["label", "family"]) -> At:
         }
         return {name: getattr(one, key) for name, one in {**config.methods, **selected}.items()}
 
-    return At(of_methods)
+    return At(by_method)
 
 
 class LabelSettings(JobSettings):

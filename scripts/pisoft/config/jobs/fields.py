@@ -24,9 +24,9 @@ class LoadedModel(JobSettings):
 
 def loaded_model(name: str, entry: ModelEntry | MaskedModelEntry) -> LoadedModel:
     """Return what identifies a loaded model."""
-    of_entry = entry.model_dump(include={"dtype", "quantization", "device"})
-    of_source = entry.source.model_dump(include={"repository", "revision"})
-    return LoadedModel(name=name, **of_entry, **of_source)
+    entry_fields = entry.model_dump(include={"dtype", "quantization", "device"})
+    source_fields = entry.source.model_dump(include={"repository", "revision"})
+    return LoadedModel(name=name, **entry_fields, **source_fields)
 
 
 def _loaded(config: Config, model: str, variant: str) -> LoadedModel:
