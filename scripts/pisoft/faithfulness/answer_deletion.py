@@ -1,10 +1,9 @@
 """Deletion of a generated answer's evidence: how far does the log-probability of the answer fall?
 
-Tokens of the prompt are deleted from the highest score down, round(k·m/S) of them at step k. The
-answer has the log-probability y_k then, that of all explained tokens together, k = 0, …, S. From
-these come the plain curve, y_0 − y_k for each explained token, and the two scaled ones of
-FlashTrace's code (`llm_attr_eval.py: faithfulness_test`), RISE and MAS. Each is the area under its
-curve over the share of steps k/S, by the trapezoid rule.
+Step k = 0, …, S deletes the round(k·m/S) highest-scoring tokens of the prompt; y_k is the
+log-probability of all explained tokens together after it. Three curves follow: the plain one,
+(y_0 − y_k) / A, and two scaled ones from FlashTrace's code (`llm_attr_eval.py: faithfulness_test`),
+RISE and MAS. Each metric is the trapezoid area under its curve over k/S.
 
 Shapes: m perturbable tokens, S steps, A explained tokens.
 """
@@ -24,8 +23,8 @@ class GeneratedAnswer:
     """The explained tokens of an answer.
 
     Attributes:
-        read: ids that are read behind the prompt, up to the one in front of the last explained.
-        steps: how many of these precede each explained token, increasing, (A,).
+        read: ids of the answer that the model reads: all before the last explained token.
+        steps: number of answer tokens before each explained token, increasing, (A,).
         targets: ids of the explained tokens, (A,).
     """
 

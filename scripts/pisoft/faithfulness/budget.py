@@ -1,15 +1,13 @@
-"""How many draws a cell gets: a fixed number, or as many as its means need.
+"""The number of draws of a cell: fixed, or enough to meet a target precision.
 
-A cell is one method on one model, dataset and protocol. With a budget, draws are added to all of
-its steps until the Monte Carlo error of its mean area under the curve is small enough, for each of
-the two metrics on its own. A shard of a cell is treated alike: its own mean is as certain as the
-budget asks, so that of S shards together is so by about the root of S more. That error is what
-draws can reduce: it tells how far the mean is from the one that infinitely many draws of the same
-samples would give. The error of having drawn these samples and no others is not part of it, as no
-number of draws changes it.
+A cell is one method on one model, dataset and protocol. With a budget, all its steps get further
+draws until the Monte Carlo error of the mean area under the curve meets the target, separately for
+each metric. Every shard must meet the target, so the mean over S shards is about √S times as
+precise. The Monte Carlo error is the distance to the mean that infinitely many draws of the same
+samples would give. It excludes sampling error, which no number of draws reduces.
 
-Stopping as soon as the error looks small enough favours estimates that are too small, so the
-intervals of few samples cover somewhat less than 95 %; `tools/bench/draws.py` measures by how much.
+Stopping once the error looks small enough favours underestimates of it, so intervals of few samples
+cover somewhat less than 95 %; `tools/bench/draws.py` measures the coverage.
 """
 
 from __future__ import annotations

@@ -63,11 +63,11 @@ def clip_scores(scores: np.ndarray, floor: float) -> np.ndarray:
 
 
 def retaining_probabilities(scores: np.ndarray, alpha: np.ndarray, floor: float) -> np.ndarray:
-    """Return the scores as they are, and calibrated to every π, (P + 1, m).
+    """Return the scores of one step, first uncalibrated, then calibrated to each π, (P + 1, m).
 
     Args:
-        scores: of one step, in [0, 1], (m,).
-        alpha: its power for every π, (P,).
+        scores: scores in [0, 1], (m,).
+        alpha: power α for each π, (P,).
         floor: ε of the clipping.
     """
     clipped = clip_scores(scores, floor)

@@ -1,4 +1,4 @@
-"""All steps of a cell: from its samples, and through as many draws as its settings ask for."""
+"""All steps of a cell: setting up their evaluations and measuring their draws."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def evaluations_of_sample(
         prompt, generation: rows of contracts `prompts` and `generations`.
         attributions: the sample's rows of contract `attributions`.
         settings, seed: as for :class:`StepEvaluation`.
-        sample_index: of the sample in its dataset.
+        sample_index: index of the sample in its dataset.
 
     Raises:
         BenchmarkError: no attribution, or a token id outside the vocabulary.
@@ -86,14 +86,14 @@ def measure_cell(
     draws: int | DrawBudget,
     first_block: int = 0,
 ) -> None:
-    """Measure block by block, again for as long as a budget of draws asks for more.
+    """Measure all blocks, repeatedly while a budget of draws asks for more.
 
-    Of a model in half precision, some steps are repeated in float32.
+    For a model in half precision, some steps are repeated in float32.
 
     Args:
-        in_float32: runs those in float32; see :func:`measure_in_float32`.
+        in_float32: runs the repetitions; see :func:`measure_in_float32`.
         blocks: the steps of every block of samples.
-        first_block: index of the first block in the dataset, where this is a shard.
+        first_block: index in the dataset of a shard's first block.
     """
     steps = [step for block in blocks for step in block]
     draw_ranges = first_draws(draws)

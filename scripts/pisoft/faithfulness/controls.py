@@ -1,7 +1,7 @@
-"""Raw scores that are made from what is known of a record, or from a method's scores.
+"""Constructed scores that validate the metrics.
 
-Metrics that can tell order them: an oracle that knows which tokens decide, its noisy versions, and
-its reverse; scores that know where a token stands; a method's own scores, shuffled.
+A sound metric ranks an oracle, which scores the evidence, above its noisy versions, and the
+inverted oracle last. Other controls depend on the position only, or permute a method's scores.
 """
 
 from __future__ import annotations
@@ -34,8 +34,9 @@ def control_rows(
 
     Args:
         prompt, generation: rows of contracts `prompts` and `generations`.
-        control: what the scores are made from; tokens out of scope have a score of 0.
-        step_scores: `aggregated` draws the noise once for all steps, whose mean would have less.
+        control: how the scores are constructed; tokens out of scope score 0.
+        step_scores: `aggregated` draws the noise once for all steps, since averaging would reduce
+            it.
     """
     if generation["status"] != OK:
         return [_row(prompt, 0, None, generation["status"])]
@@ -64,12 +65,12 @@ def permuted_rows(
 ) -> list[Row]:
     """Return a sample's rows of `attributions` with the perturbable tokens' scores shuffled.
 
-    All steps, and all methods, share a sample's permutation, so that the mean over steps is
-    shuffled likewise. Rows that have failed stay as they are.
+    All steps and methods share the permutation of a sample, so the mean over steps is permuted in
+    the same way. Failed rows stay unchanged.
 
     Args:
         prompt: row of contract `prompts`.
-        attributions: its rows of the method whose scores are permuted.
+        attributions: the sample's rows from the method whose scores are permuted.
     """
     positions = perturbable_positions(prompt, scope)
     generator = keyed_generator(seed, "permuted twin", permutation.number, prompt["sample_id"])

@@ -1,9 +1,9 @@
-"""Replacements of tokens, from which counterfactual prompts are made.
+"""Replacement tokens for counterfactual prompts.
 
-Where tokens are removed or zeroed, the model may change its answer because it has never read such
-an input. A prompt whose tokens are replaced by others stays a prompt of the same length (Kamahi and
-Yaghoobzadeh 2024; MiCE: Ross et al. 2021). Every token has one replacement, whatever the method and
-whichever other tokens are replaced, so that methods are compared on the same replacements.
+Removed or zeroed tokens may change the answer only because the input is off-distribution. Replacing
+tokens keeps a prompt of the same length (Kamahi and Yaghoobzadeh 2024; MiCE: Ross et al. 2021).
+Each token of a sample has a single replacement, so all methods are compared on the same
+replacements.
 
 Shapes: m perturbable tokens, C proposals.
 """
@@ -32,7 +32,7 @@ from pisoft.store.scope import perturbable_positions
 
 Row = dict[str, Any]
 Replace = Callable[[Row, np.ndarray], np.ndarray]
-"""Returns the token ids (m,) that replace those of a row of `prompts` at its positions (m,)."""
+"""Return the replacement token ids (m,) for positions (m,) of a row of `prompts`."""
 
 PROPOSALS = 10  # of the masked model for a token, as ReAGent has them
 
@@ -40,10 +40,10 @@ PROPOSALS = 10  # of the masked model for a token, as ReAGent has them
 def replacements_of(
     settings: RankingJob, files: Sequence[Path], model: LanguageModel, token_budget: int
 ) -> tuple[Replace | None, dict[str, Any]]:
-    """Return what gives the replacements of a job, None without any, and provenance of it.
+    """Return the function that replaces tokens in a job, if any, and its provenance.
 
     Args:
-        files: of the masked model, see :func:`located`; or prompts of all parts of the dataset.
+        files: files of the masked model, see :func:`located`; or all prompts of the dataset.
         token_budget: tokens per forward batch of the masked model.
 
     Raises:
@@ -61,10 +61,10 @@ def replacements_of(
 
 
 def proposed(masked: MaskedLanguageModel, tokenizer: Any, seed: int, token_budget: int) -> Replace:
-    """Return what draws replacements from a masked model's proposals, by their probability.
+    """Return a function that draws replacements from a masked model's predictions.
 
-    Each token is masked alone in the original text. Special tokens, and tokens that are no whole
-    character, stay.
+    Each token is masked on its own in the original text. Special tokens and tokens that split a
+    character are not replaced.
 
     Raises:
         BenchmarkError: the masked model shares too few pieces with the explained model.
@@ -84,9 +84,9 @@ def proposed(masked: MaskedLanguageModel, tokenizer: Any, seed: int, token_budge
 
 
 def drawn(prompts: Iterable[Row], scope: Scope, seed: int) -> Replace:
-    """Return what draws replacements from the perturbable tokens of prompts, by their frequency.
+    """Return a function that draws replacements from the perturbable tokens of a dataset's prompts.
 
-    The prompts are all of a dataset. A token is replaced by another one; it stays if there is none.
+    Tokens are drawn by frequency, never the replaced token itself; without another, it stays.
     """
     tokens = [np.asarray(p["input_ids"], int)[perturbable_positions(p, scope)] for p in prompts]
     pool = np.sort(np.concatenate(tokens))

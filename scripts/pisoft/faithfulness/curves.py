@@ -1,4 +1,4 @@
-"""Areas under curves of a metric over the retaining probability π, and how draws vary them."""
+"""Areas under curves over the retaining probability π, and their Monte Carlo variance."""
 
 from __future__ import annotations
 
@@ -53,14 +53,14 @@ def auc_full(pi: np.ndarray, values: np.ndarray, metric: str) -> np.ndarray:
 def area_variance(curves: np.ndarray, grid: np.ndarray) -> tuple[np.ndarray, int]:
     """Return the Monte Carlo variance of mean areas under curves, and its degrees of freedom.
 
-    Several draws show it by how much their areas differ. A single draw shows it by how far each
-    point lies off the line through its neighbours, as the curve of infinitely many draws is smooth
-    in π (Gasser, Sroka and Jennen-Steinmetz, 1986). Both take draws and points for independent;
-    those of Latin hypercube masks are spread more evenly, so the variance is rather too high. So is
-    that of a single draw of masks that keep a whole number of tokens, a curve with steps in π.
+    With several draws, it is the sample variance of their areas. With a single draw, it comes from
+    the distance of each point to the line through its neighbours, since the expected curve is
+    smooth in π (Gasser, Sroka and Jennen-Steinmetz, 1986). Both estimators assume independent draws
+    and points. They overestimate the variance for Latin hypercube masks, which spread more evenly,
+    and for a single draw of masks that keep a fixed number of tokens, whose curve has steps.
 
     Args:
-        curves: a metric at every π by every draw, (…, P, K).
+        curves: the metric at each π in each draw, (…, P, K).
         grid: retaining probabilities, (P,).
 
     Returns:

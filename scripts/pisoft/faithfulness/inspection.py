@@ -1,8 +1,8 @@
-"""What a model makes of inputs whose tokens are ablated at random, whatever the attributions.
+"""The off-distribution check: predictions and attention of the model on randomly ablated inputs.
 
-A faithfulness metric asks the model about inputs that nobody has written. How far they are from
-what it knows is seen in its prediction and in what it looks at. Masks keep every token with
-probability π; they are those of `evaluation.sampler: iid` for scores that are all equal.
+Faithfulness metrics evaluate the model on inputs that no one would write. Its entropy, answers and
+attention show how far these are off-distribution. Masks keep every token with probability π,
+independently of attributions: they are those of `evaluation.sampler: iid` for equal scores.
 
 Shapes: B inputs, T tokens, m perturbable tokens, P retaining probabilities, K masks at each.
 """
@@ -39,10 +39,10 @@ CLEAN = ("clean_entropy", "clean_label_probability", "clean_attention")
 class Inspector:
     """Reads inputs whose tokens are ablated by every operator of a protocol.
 
-    The token budget is lowered for good if memory does not suffice.
+    Running out of memory lowers the token budget permanently.
 
     Raises:
-        BenchmarkError: the protocol or an operator is not possible with the model.
+        BenchmarkError: the model does not support the protocol or an operator.
     """
 
     def __init__(self, model: LanguageModel, settings: InspectJob, token_budget: int) -> None:
@@ -174,7 +174,7 @@ class _Reader:
 
         Args:
             embeddings: of the inputs, (B, T, d).
-            visible: which keys are not hidden, (B, T); None: all.
+            visible: whether each key is visible, (B, T); None: all.
             routing: records or replays attention; None: it is free, and is read.
         """
         model, (batch, length) = self.model, embeddings.shape[:2]

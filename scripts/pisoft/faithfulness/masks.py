@@ -1,10 +1,10 @@
 """Masks of soft perturbations (paper Eq. 1), and the random numbers they are drawn with.
 
-Every mask keeps a token with the probability that is its score. Bernoulli masks keep it where its
-uniform is below the score, each token on its own; :class:`CountedMasks` keep a fixed number of
-tokens. Masks of Soft-NC are the exact complement of those of Soft-NS. Random numbers depend on
-their key alone, (seed, sample, step, π index, draw): they are the same for every method and both
-protocols, and do not change with batch size, order, shard, resume or device.
+A mask keeps each token with a probability equal to its score. Bernoulli masks do so independently,
+where a token's uniform is below its score; :class:`CountedMasks` keep a fixed number of tokens.
+Soft-NC masks are the complements of Soft-NS masks. Random numbers depend only on their key (seed,
+sample, step, π index, draw): they are the same for every method and both protocols, whatever the
+batch size, order, shard, resume or device.
 
 Shapes: m perturbable tokens; d embedding width, or 1 where one bit decides over a whole token. A
 shape is (m, d).
@@ -33,7 +33,7 @@ class Masks(Protocol):
     """The masks of one sample and step."""
 
     def kept(self, pi_index: PiIndex, draw: int, scores: np.ndarray) -> np.ndarray:
-        """Return what the mask of one draw keeps at one retaining probability, (m, d) bool.
+        """Return the mask of one draw at one retaining probability, (m, d); True: kept.
 
         Args:
             pi_index: index into the grid of retaining probabilities, or :data:`ORIGINAL`.
@@ -49,7 +49,7 @@ class Uniforms(ABC):
         """Return the uniforms of one draw at one retaining probability, (m, d), float64."""
 
     def kept(self, pi_index: PiIndex, draw: int, scores: np.ndarray) -> np.ndarray:
-        """Return what a mask keeps; see :class:`Masks`."""
+        """Return the mask of one draw; see :class:`Masks`."""
         return self.uniforms(pi_index, draw) < scores[:, None]
 
 
@@ -66,13 +66,12 @@ class IndependentUniforms(Uniforms):
 
 
 class LatinUniforms(Uniforms):
-    """Uniforms that are spread evenly over the draws, and over the retaining probabilities.
+    """Uniforms stratified over the K draws and over the P retaining probabilities.
 
-    For every token on its own, the K uniforms at one π are a Latin hypercube sample, one in each
-    K-th of [0, 1), and so are the P uniforms of one draw: a regular grid with a random shift and
-    random orders. Tokens are independent and each uniform is uniform, so every single mask has the
-    law of independent ones; means over draws, and areas under the curve over π, vary less. The
-    grid has P retaining probabilities, and there may be K draws.
+    For each token, the K uniforms at one π are a Latin hypercube sample, one in each K-th of
+    [0, 1). So are the P uniforms of one draw: a regular grid, randomly shifted and ordered. Tokens
+    are independent and each uniform is uniform, so a single mask has the same distribution as an
+    independent one, but means over draws and areas over π have less variance.
     """
 
     def __init__(
@@ -118,12 +117,11 @@ def _orders(generator: np.random.Generator, count: int, shape: tuple[int, int]) 
 class CountedMasks:
     """Masks that keep a fixed number of tokens: systematic sampling (Madow, 1949).
 
-    The tokens are put in a random order, in which their scores are intervals side by side, from 0
-    to Σ s. A token is kept where one of the points u, u + 1, u + 2, … falls into its interval, with
-    u uniform in [0, 1): with the probability that is its score, as no interval is longer than 1. A
-    whole Σ s, as calibrated scores have, is the number of tokens that every mask keeps. Else, as
-    with the original metrics, it is the floor or the ceiling of Σ s. Bits of different tokens are
-    not independent.
+    The scores of the tokens, in random order, form adjacent intervals from 0 to Σ s. A token is
+    kept if one of the points u, u + 1, u + 2, …, with u uniform in [0, 1), falls into its interval;
+    as no interval is longer than 1, the probability is its score. If Σ s is whole, as for
+    calibrated scores, every mask keeps Σ s tokens; otherwise, as for the original metrics, ⌊Σ s⌋ or
+    ⌈Σ s⌉. Tokens are not kept independently of each other.
     """
 
     def __init__(self, seed: int, sample_id: str, step: int, tokens: int) -> None:
@@ -131,7 +129,7 @@ class CountedMasks:
         self._tokens = tokens
 
     def kept(self, pi_index: PiIndex, draw: int, scores: np.ndarray) -> np.ndarray:
-        """Return what a mask keeps, (m, 1); see :class:`Masks`."""
+        """Return the mask of one draw, (m, 1); see :class:`Masks`."""
         generator = keyed_generator(*self._key, pi_index, draw)
         order, shift = generator.permutation(self._tokens), generator.random()
         ends = np.cumsum(scores[order])
@@ -154,11 +152,11 @@ def _points(total: float, shift: float, tokens: int) -> int:
 
 
 def calibrated_means(sampler: Sampler, pi: np.ndarray, tokens: int) -> np.ndarray:
-    """Return the means that a step's scores are calibrated to, one for every π, (P,).
+    """Return the mean that a step's scores are calibrated to for each π, (P,).
 
-    They are π itself, but of `count`: there every mask keeps round(π·m) tokens, halves rounded up,
-    at least 1 and at most m − 1, so the mean is that number over m. A single token cannot be both
-    kept and removed: it is kept with probability π.
+    It is π, except with sampler `count`: there a mask keeps round(π·m) tokens, halves rounded up,
+    at least 1 and at most m − 1, so the mean is that number over m. A single token is kept with
+    probability π.
     """
     if sampler != "count" or tokens == 1:
         return pi
@@ -169,16 +167,16 @@ def calibrated_means(sampler: Sampler, pi: np.ndarray, tokens: int) -> np.ndarra
 def measured_pi(
     grid_size: int, count: int | None, seed: int, indices: tuple[int, int]
 ) -> np.ndarray:
-    """Return which retaining probabilities of the grid are measured of a step, rising indices.
+    """Return the increasing grid indices of the retaining probabilities measured at a step.
 
-    They are a systematic sample of the grid, whose start moves from step to step by irrational
-    parts of a stride: each π is measured of nearly the same share of steps, also of the first few.
-    The seed alone decides over the first start, so the sample is the same for all methods.
+    They are a systematic sample of the grid. Its start moves by an irrational part of the stride
+    from step to step, so every π is measured at nearly the same share of steps, even of the first
+    few. The first start depends only on the seed, so the sample is the same for all methods.
 
     Args:
         grid_size: number of retaining probabilities, P.
-        count: how many of them are measured; None: all.
-        indices: of the sample in its dataset, and of the step among those of its sample.
+        count: number of them to measure; None: all.
+        indices: index of the sample in its dataset, and of the step in its sample.
     """
     if count is None:
         return np.arange(grid_size)
@@ -188,9 +186,9 @@ def measured_pi(
 
 
 def systematic_pi(grid_size: int, count: int, start: float) -> np.ndarray:
-    """Return the systematic sample of so many of P retaining probabilities with a start in [0, 1).
+    """Return the systematic sample of `count` of P retaining probabilities from a start in [0, 1).
 
-    It changes with the start at multiples of 1/P alone.
+    It changes only where the start crosses a multiple of 1/P.
     """
     chosen = np.floor((np.arange(count) + start) * grid_size / count).astype(int)
     return np.minimum(chosen, grid_size - 1)
@@ -207,7 +205,7 @@ def masks_of(
 ) -> Masks:
     """Return the masks of a sampler, `iid`, `latin` or `count`; see the three classes.
 
-    Those of `count` are of whole tokens, d = 1.
+    Masks of `count` have d = 1.
     """
     if sampler == "count":
         return CountedMasks(seed, sample_id, step, shape[0])
@@ -219,7 +217,7 @@ def masks_of(
 def kept_tokens(drawn: Masks, probabilities: np.ndarray, row_index: int, draw: int) -> np.ndarray:
     """Return the Soft-NS mask of one draw, (m, d); the Soft-NC mask is its complement.
 
-    Probabilities of keeping a token are (1 + P, m): row 0 for the original metrics, row 1 + i for
+    Retaining probabilities of tokens are (1 + P, m): row 0 for the original metrics, row 1 + i for
     the π with index i.
     """
     pi_index: PiIndex = ORIGINAL if row_index == 0 else row_index - 1

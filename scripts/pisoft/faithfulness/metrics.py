@@ -1,4 +1,4 @@
-"""The metrics of steps, from the distances of their draws."""
+"""Soft-NS and Soft-NC of steps, from the distances of their draws."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ Values = np.ndarray | float | Sequence[float]
 def soft_ns(h0: Values, distances: Values, clamp: Clamp) -> np.ndarray:
     """Return Soft-NS = max(0, H₀ − H) / H₀, mean over a step's draws, (...) (paper Eq. 4).
 
-    Read literally, the equation clamps every draw (`draw`), and the mean over draws estimates one
-    quantity however many they are. Clamping their mean (`mean`) gives less, and the more so the
-    more draws there are. Without a clamp (`none`) poor scores count as less than nothing.
+    Read literally, the equation clamps every draw (`draw`); the expected value then does not depend
+    on the number of draws. Clamping the mean (`mean`) gives lower values, the more so the more
+    draws there are. Without a clamp (`none`), poor scores are negative.
 
     Args:
         h0: distance of the zero baseline, above 0, (...).

@@ -34,7 +34,7 @@ MEASURES = ("distance", "total_variation", "log_probability_change")
 
 @dataclass(frozen=True)
 class PerturbationTarget:
-    """What is perturbed at one step: the tokens read, and which of them may be touched."""
+    """The input of one step: the token ids and the perturbable positions."""
 
     token_ids: Sequence[int]  # prompt and the generated tokens before the step
     perturbable: np.ndarray  # positions that a perturbation may touch, increasing, (m,)
@@ -54,7 +54,7 @@ class PerturbationTarget:
 
 @dataclass(frozen=True)
 class Perturbations:
-    """Masks to be measured on one target."""
+    """The masks to measure on one target."""
 
     target: PerturbationTarget  # with at least one perturbable token
     count: int  # of masks, N
@@ -63,9 +63,9 @@ class Perturbations:
     mask: Callable[[int], np.ndarray]
 
     def first_equals(self) -> list[int]:
-        """Return for each mask the number of the first that is equal to it.
+        """Return, for each mask, the index of the first equal mask.
 
-        Masks of single elements are slow to draw and never repeat: each is its own.
+        Element-wise masks are slow to draw and never repeat, so they are not compared.
         """
         if self.count and self.mask(0).shape[1] > 1:
             return list(range(self.count))
@@ -76,7 +76,7 @@ class Perturbations:
 
 @dataclass(frozen=True)
 class _Clean:
-    """The unperturbed input of a target, and what the model makes of it."""
+    """The clean input of a target, and the model's prediction for it."""
 
     embeddings: torch.Tensor  # (T, d)
     columns: torch.Tensor  # perturbable positions after the prefix, (m,)
@@ -99,17 +99,16 @@ class Perturber:
     """Runs the perturbed forwards of many targets, packed into batches.
 
     Tokens before the first perturbable one do not depend on the mask, so their keys and values are
-    computed once, and reused for as long as targets begin with the same tokens. With `fixed`
-    routing every forward, that of the clean input included, uses the attention of the clean input;
-    what was recorded of it is kept while its target is being worked on.
+    computed once and reused while targets begin with the same tokens. With `fixed` routing, every
+    forward, including the clean one, uses the attention recorded on the clean input.
 
     Args:
-        token_budget: tokens per forward batch; halved for good if memory does not suffice.
+        token_budget: tokens per forward batch; running out of memory halves it permanently.
         protocol: `dynamic` or `fixed` routing.
         operator: how tokens are ablated; fixed routing cannot hide keys.
 
     Raises:
-        BenchmarkError: the model's attention cannot be fixed, or the operator is not possible.
+        BenchmarkError: the model does not support fixed routing or the operator.
     """
 
     def __init__(
@@ -133,9 +132,9 @@ class Perturber:
     def measure(self, perturbations: Sequence[Perturbations]) -> list[np.ndarray | None]:
         """Return the measures of every mask, (N, 3) float32 per item, columns as in `MEASURES`.
 
-        Equal masks of an item, which short inputs have many of, are read once. NaN where the
-        model's logits are not finite; None where the target does not fit into memory, even alone.
-        Batches depend on the items of this call only.
+        Equal masks of an item, common for short inputs, are evaluated once. Non-finite logits give
+        NaN; an item that does not fit into memory on its own gives None. Batches depend only on the
+        items of this call.
         """
         measures: list[np.ndarray | None] = [
             np.empty((item.count, len(MEASURES)), dtype=np.float32) for item in perturbations
@@ -157,7 +156,7 @@ class Perturber:
         indices: Iterable[int],
         measures: list[np.ndarray | None],
     ) -> None:
-        """Fill in the measures of these items, which share a prefix."""
+        """Fill in the measures of items that share a prefix."""
         firsts = {index: perturbations[index].first_equals() for index in indices}
         rows = [(index, number) for index in indices for number in sorted(set(firsts[index]))]
         clean: dict[int, _Clean] = {}
@@ -279,9 +278,9 @@ class Perturber:
         """Return the root probabilities of the token after every input, (B, V).
 
         Args:
-            inputs: embeddings of inputs of equal length, (n, T, d) each; B in all.
+            inputs: embeddings, (n, T, d) each, of B inputs in total with the same length T.
             probe: records or replays attention.
-            visible: of the same inputs, which keys are not hidden, (n, T) each; none: all of them.
+            visible: whether each key is visible, (n, T) each; empty: all are.
         """
         width = max(block.shape[1] for block in inputs)
         padded = [pad(block, (0, 0, 0, width - block.shape[1])) for block in inputs]

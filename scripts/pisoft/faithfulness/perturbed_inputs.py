@@ -1,4 +1,4 @@
-"""What the model reads when some of a sample's tokens are deleted, inserted or replaced.
+"""The model's inputs when tokens of a sample are deleted, inserted or replaced.
 
 Shapes: m perturbable tokens, C curves, S steps, B inputs, T tokens of an input, A tokens that an
 answer is read from, V vocabulary size.
@@ -27,7 +27,7 @@ Key = tuple[str, Perturbation, bytes]
 
 @dataclass(frozen=True)
 class RankedSample:
-    """A sample, and what every step of each curve keeps of it."""
+    """A sample, and the tokens that each step of each curve keeps."""
 
     prompt: Row
     # Of the clean prompt: the preferred label word, the first token's id, or what was generated.
@@ -70,22 +70,22 @@ class PerturbedInput:
 
 
 def key_of(sample: RankedSample, perturbation: Perturbation, kept: np.ndarray) -> Key:
-    """Return what tells an input from every other one."""
+    """Return the key that identifies an input."""
     return sample.prompt["sample_id"], perturbation, kept.tobytes()
 
 
 def perturbed_input(
     model: LanguageModel, sample: RankedSample, kept: np.ndarray, perturbation: Perturbation
 ) -> PerturbedInput:
-    """Return what the model reads when some of a sample's perturbable tokens are kept.
+    """Return the model's input when some perturbable tokens of a sample are kept.
 
-    Removing a token gives exactly what its key masked and the positions behind it moved up by one
-    would give, for less work.
+    Removing a token is equivalent to masking its key and shifting later positions by one, for less
+    work.
 
     Args:
-        kept: which perturbable tokens are kept, (m,).
-        perturbation: `remove` leaves the others out, `zero` multiplies their embeddings by 0,
-            `replace` puts the sample's replacements in their places.
+        kept: whether each perturbable token is kept, (m,).
+        perturbation: what happens to the other tokens: `remove` drops them, `zero` multiplies their
+            embeddings by 0, `replace` substitutes the sample's replacements.
     """
     read = sample.answer.read if isinstance(sample.answer, GeneratedAnswer) else ()
     ids = np.array([*sample.prompt["input_ids"], *read])
@@ -110,7 +110,7 @@ def next_token_logits(
 ) -> torch.Tensor:
     """Return the logits of the tokens that each answer is read from, (B, A, V).
 
-    All inputs share the prefix. Of those with fewer tokens than A, the last is repeated.
+    All inputs share the prefix. The last token of inputs shorter than A is repeated.
     """
     ids = pad_sequence([torch.from_numpy(item.token_ids) for item in inputs], batch_first=True)
     factors = pad_sequence([torch.from_numpy(item.factors) for item in inputs], batch_first=True)

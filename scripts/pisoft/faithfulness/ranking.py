@@ -1,17 +1,16 @@
 """Insertion, deletion and counterfactuals: does the answer flip (paper, app:insertion/deletion)?
 
-The answer is the label word that the model prefers, or the first token that it would generate. Of
-an answer that was generated, deletion measures its log-probability instead
+The answer is the preferred label word, or the first token that the model would generate. For a
+generated answer, deletion measures its log-probability instead
 (:mod:`pisoft.faithfulness.answer_deletion`).
 
-Perturbable tokens are ranked by raw score. At step k = 1, …, S, the round(k·m/S) highest ones
-(halves round to the even number) are deleted; or they are inserted into a prompt that holds no
-perturbable token. So what the two curves keep at a step is each other's complement; deletion ends
-without any perturbable token, and insertion with the clean prompt. Where nothing at all is left to
-read, as with scope `all`, there is no answer, which counts as a flip.
+Perturbable tokens are ranked by raw score. Step k = 1, …, S deletes the round(k·m/S) highest ones
+(halves round to even), or inserts them into a prompt without perturbable tokens. The two curves
+keep complementary tokens at each step: deletion ends without perturbable tokens, insertion with the
+clean prompt. An empty input, possible with scope `all`, has no answer and counts as a flip.
 
-A counterfactual has the tokens replaced that deletion removes (see
-:mod:`pisoft.faithfulness.counterfactuals`).
+A counterfactual replaces the tokens that deletion removes
+(:mod:`pisoft.faithfulness.counterfactuals`).
 
 Shapes: m perturbable tokens, S steps, A tokens that an answer is read from, V vocabulary size.
 """
@@ -86,7 +85,7 @@ class RankingEvaluator:
     def evaluate_block(self, block: Sequence[tuple[Row, Row, Sequence[Row]]]) -> list[Row]:
         """Return `ranking` rows of a block of samples, in their order and that of the curves.
 
-        Given are rows of `prompts`, of `generations` and, one by step, of `attributions`.
+        Samples are rows of `prompts`, `generations` and, one per step, `attributions`.
         """
         ranked = [self._ranked(*rows) for rows in block]
         outcomes = self._outcomes(one for one in ranked if isinstance(one, RankedSample))
@@ -102,7 +101,7 @@ class RankingEvaluator:
     def _ranked(
         self, prompt: Row, generation: Row, attributions: Sequence[Row]
     ) -> RankedSample | str:
-        """Return what the steps keep of a sample, or the status of a sample that failed."""
+        """Return a sample with the tokens that each step keeps, or the status of a failed one."""
         perturbable = perturbable_positions(prompt, self.scope)
         for attribution in attributions:
             if attribution["status"] != OK:
@@ -129,7 +128,7 @@ class RankingEvaluator:
         return replace(sample, kept=kept, replacements=self.replace(prompt, perturbable))
 
     def _outcomes(self, samples: Iterable[RankedSample]) -> dict[Key, Outcome]:
-        """Return what each input does to the answer, or the status of one that failed."""
+        """Return the outcome of each input, or its failure status."""
         outcomes: dict[Key, Outcome] = {}
         waiting: dict[tuple[int, ...], list[PerturbedInput]] = defaultdict(list)
         for perturbed in self._inputs(samples):
@@ -145,7 +144,7 @@ class RankingEvaluator:
         return outcomes
 
     def _inputs(self, samples: Iterable[RankedSample]) -> list[PerturbedInput]:
-        """Return every input that is read at some step, once."""
+        """Return the distinct inputs of all steps."""
         distinct = {
             key_of(sample, perturbation, kept): (sample, kept, perturbation)
             for sample in samples
@@ -157,7 +156,7 @@ class RankingEvaluator:
     def _run(
         self, prefix_ids: tuple[int, ...], inputs: Sequence[PerturbedInput]
     ) -> dict[Key, Outcome]:
-        """Run the inputs behind one prefix; the evaluator keeps the token budget that fitted."""
+        """Run the inputs that share a prefix; a lowered token budget is kept."""
         read_prefix = cache(partial(_read_prefix, self.model, prefix_ids))
         given_up: set[str] = set()  # sample ids
 
@@ -201,27 +200,27 @@ class RankingEvaluator:
 def token_ranks(raw: np.ndarray, seed: int, sample_id: str) -> np.ndarray:
     """Return each perturbable token's rank by finite raw scores (m,), 0 for the highest.
 
-    Tokens with equal scores are ordered by lot, the same for every method.
+    Ties are broken at random, in the same way for every method.
     """
     lots = keyed_generator(seed, "ranking", sample_id, STEP).random(len(raw))
     return np.argsort(np.lexsort((lots, -raw)))
 
 
 def kept_tokens(ranks: np.ndarray, steps: int) -> np.ndarray:
-    """Return which tokens each step keeps by their ranks, (2, S, m), in the order of CURVES."""
+    """Return the tokens that each step keeps, (2, S, m), curves in the order of CURVES."""
     highest = ranks < step_counts(len(ranks), steps)[:, None]  # (S, m)
     return np.stack([~highest, highest])
 
 
 def step_counts(tokens: int, steps: int) -> np.ndarray:
-    """Return how many of the highest tokens each of the steps takes, (S,)."""
+    """Return the number of highest-ranked tokens that each step deletes or inserts, (S,)."""
     return np.rint(np.arange(1, steps + 1) * tokens / steps)
 
 
 def failed_rows(
     prompt: Row, scope: Scope, status: str, curves: Iterable[str] = CURVES
 ) -> list[Row]:
-    """Return the rows of a sample that carry a status and no numbers, one for each curve."""
+    """Return the rows of a failed sample, one per curve, with a status and no numbers."""
     count = len(perturbable_positions(prompt, scope))
     return [_row(prompt, curve, count, status) for curve in curves]
 
@@ -232,7 +231,7 @@ def not_applicable_rows(prompts: Iterable[Row], scope: Scope) -> list[Row]:
 
 
 def _rows(sample: RankedSample, outcomes: Mapping[Key, Outcome], scope: Scope) -> list[Row]:
-    """Return a sample's rows; its curves fail together, so that all cover the same samples."""
+    """Return the rows of a sample; its curves fail together, so that all cover the same samples."""
     by_curve = [
         [outcomes[key_of(sample, perturbation, kept)] for kept in masks]
         for perturbation, masks in zip(sample.perturbations.values(), sample.kept, strict=True)
@@ -252,7 +251,7 @@ def _rows(sample: RankedSample, outcomes: Mapping[Key, Outcome], scope: Scope) -
 
 
 def _answer_rows(sample: RankedSample, log_probabilities: np.ndarray, tokens: int) -> list[Row]:
-    """Return the rows of a generated answer; RISE and MAS may not be defined."""
+    """Return the rows of a generated answer; RISE and MAS may be undefined."""
     values = areas(log_probabilities, mass_left(sample.raw, sample.kept[0]), tokens)
     rows = [
         _row(
@@ -273,7 +272,7 @@ def _row(prompt: Row, curve: str, count: int, status: str, **numbers: Any) -> Ro
 
 
 def _value(curve: str, count: int, flips: Sequence[Outcome]) -> float:
-    """Return the share of steps that flip, or of tokens replaced at the first; 1 without one."""
+    """Return the share of steps that flip, or of tokens replaced at the first flip (1: no flip)."""
     if curve != COUNTERFACTUAL:
         return sum(map(bool, flips)) / len(flips)
     replaced = step_counts(count, len(flips))
@@ -281,9 +280,9 @@ def _value(curve: str, count: int, flips: Sequence[Outcome]) -> float:
 
 
 def _answer_numbers(sample: RankedSample, logits: torch.Tensor) -> torch.Tensor:
-    """Return what of logits (A, V) decides on the answer, on their device, float64.
+    """Return the numbers that determine the answer, from logits (A, V); on their device, float64.
 
-    The label words' logits; or the largest one's index, and whether all are finite; or the
+    They are the label words' logits; the argmax and whether all logits are finite; or the
     log-probability of a generated answer.
     """
     if isinstance(sample.answer, GeneratedAnswer):
@@ -297,7 +296,7 @@ def _answer_numbers(sample: RankedSample, logits: torch.Tensor) -> torch.Tensor:
 
 
 def _outcome(sample: RankedSample, numbers: torch.Tensor) -> Outcome:
-    """Return whether the answer flips, or how probable it is, by its numbers."""
+    """Return whether the answer flips, or its log-probability."""
     if isinstance(sample.answer, int):
         largest, finite = numbers.tolist()
         return largest != sample.answer if finite else NONFINITE_LOGITS

@@ -15,16 +15,16 @@ CONSTANT_SCORE = 0.5
 
 
 def is_evaluated(step: int, step_interval: int | None) -> bool:
-    """Tell whether an explained step is evaluated, with `evaluation.step_interval`."""
+    """Return whether an explained step is evaluated, with `evaluation.step_interval`."""
     return step % (step_interval or 1) == 0
 
 
 def evaluated(
     attributions: Sequence[Mapping[str, Any]], settings: ScoreSettings
 ) -> list[Mapping[str, Any]]:
-    """Return the evaluated ones of a sample's rows of `attributions`, with the scores that are.
+    """Return the rows of a sample's `attributions` to evaluate, with the scores to evaluate.
 
-    Aggregated scores are those of all rows.
+    Aggregated scores are the mean over all rows, evaluated or not.
     """
     rows = aggregated(attributions) if settings.step_scores == "aggregated" else attributions
     return [row for row in rows if is_evaluated(row["step"], settings.step_interval)]
@@ -34,8 +34,8 @@ def aggregated(attributions: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]
     """Return a sample's rows of `attributions` with one heatmap: the mean of their raw scores.
 
     The paper aggregates "the generated attribution scores [...] to obtain the final heatmap"
-    (app:implementation) and says no more. This is the mean over the explained steps of raw scores,
-    before normalisation, so that steps of large scores count more. Where a step has failed there is
+    (app:implementation) without further detail. Here it is the mean of raw scores over explained
+    steps, before normalisation, so steps with large scores weigh more. If a step failed, there is
     no heatmap, and every row has that step's status.
     """
     failed = [row["status"] for row in attributions if row["status"] != OK]
@@ -52,7 +52,7 @@ def normalise(raw: np.ndarray, how: Normalisation) -> np.ndarray:
     * ``rank``: average ranks, the lowest at 0 and the highest at 1 if they are not tied.
     * ``max``: a / max(a), negative raw scores counted as 0.
 
-    Scores that carry no order (all equal; for ``max``: none positive) become 0.5.
+    Scores without an order (all equal; for ``max``: none positive) become 0.5.
 
     Raises:
         ValueError: empty input or a raw score that is not finite.

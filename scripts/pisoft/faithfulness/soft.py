@@ -42,8 +42,8 @@ class StepEvaluation:
     Args:
         attribution: row of contract `attributions`.
         width: embedding width of the model, d.
-        indices: of the sample in its dataset and of the step in it; with `pi_per_step`, they decide
-            which retaining probabilities are measured.
+        indices: index of the sample in its dataset and of the step in its sample; with
+            `pi_per_step`, they select the retaining probabilities to measure.
     """
 
     def __init__(
@@ -89,7 +89,7 @@ class StepEvaluation:
     def measure_in_float32(self, perturber: Perturber) -> None:
         """Repeat the first draw in float32, to measure the error of half precision.
 
-        A step that cannot be evaluated in float32 has no such error.
+        The error stays undefined if the step cannot be evaluated in float32.
         """
         again = copy(self)
         again._forget()
@@ -103,7 +103,7 @@ class StepEvaluation:
             self._in_float32 = again
 
     def chance(self) -> float:
-        """Return a number in [0, 1) that depends on the seed, the sample and the step alone."""
+        """Return a number in [0, 1) that depends only on the seed, the sample and the step."""
         return float(keyed_generator("in single", *self._key).random())
 
     def perturbations(self, draws: Draws) -> Perturbations:
@@ -146,7 +146,7 @@ class StepEvaluation:
     def record(self, draws: Draws, measured: np.ndarray | None) -> None:
         """Append the measures of :meth:`perturbations` for the same draws, (N, 3).
 
-        None means that they did not fit into memory, and fails the step.
+        None means out of memory, and fails the step.
         """
         if measured is None:
             self.status = TOO_LONG_FOR_MEMORY
@@ -169,7 +169,7 @@ class StepEvaluation:
             self.status = DEGENERATE_BASELINE
 
     def curves(self, metric: str) -> np.ndarray:
-        """Return the unclamped metric at every π for each draw, (P, K).
+        """Return the unclamped metric at each π in each draw, (P, K).
 
         NaN at a π that is not measured.
         """
@@ -187,8 +187,8 @@ class StepEvaluation:
     def _row(self, row_index: int, pi: float | None) -> dict[str, Any]:
         """Return the row of one π; None is for the original metrics.
 
-        The row of a failed step has its status and no numbers. At a π that is not measured, a row
-        has its calibration only.
+        The row of a failed step has a status and no numbers; at a π that is not measured, it has
+        the calibration only.
         """
         row = {
             "sample_id": self.sample_id,
@@ -230,7 +230,7 @@ class StepEvaluation:
         }
 
     def _noise(self, row_index: int) -> dict[str, float]:
-        """Return the differences of H₀ and of a row's first draws from their float32 values."""
+        """Return the differences of H₀ and a row's first draws from their float32 values."""
         again = self._in_float32
         if again is None:
             return {}
@@ -245,7 +245,7 @@ class StepEvaluation:
 def measure_draws(perturber: Perturber, steps: Sequence[StepEvaluation], draws: Draws) -> None:
     """Measure draws of all steps that have not failed; a batch may hold masks of several steps.
 
-    The indices of draws continue those already measured.
+    Draw indices continue from the draws already measured.
     """
     usable = [step for step in steps if step.status == OK]
     measured = perturber.measure([step.perturbations(draws) for step in usable])
@@ -254,11 +254,11 @@ def measure_draws(perturber: Perturber, steps: Sequence[StepEvaluation], draws: 
 
 
 def measure_in_float32(perturber: Perturber, steps: Sequence[StepEvaluation]) -> None:
-    """Measure one step of a block, chosen by its key, in float32 as well.
+    """Repeat one step of a block, chosen by its key, in float32.
 
     Args:
-        perturber: another one than measures the draws: what it keeps of a prefix is in float32.
-        steps: the steps of one block of samples; those that have failed are not chosen.
+        perturber: a perturber of its own, because it caches prefixes in float32.
+        steps: the steps of one block of samples; failed ones are not chosen.
     """
     usable = [step for step in steps if step.status == OK]
     if usable:
