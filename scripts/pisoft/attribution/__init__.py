@@ -55,7 +55,7 @@ def load_method(name: str) -> type[AttributionMethod]:
 def method_without_models(
     name: str, options: Mapping[str, Any], token_budget: int
 ) -> AttributionMethod:
-    """Return a method that can say what it costs, though it could not attribute.
+    """Return a method for cost estimates only, without the models that it needs.
 
     Raises:
         BenchmarkError: as :func:`load_method`.

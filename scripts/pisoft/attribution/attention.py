@@ -37,7 +37,7 @@ class Attention(AttributionMethod):
     options: AttentionOptions
 
     def check(self, model: LanguageModel) -> None:
-        """Raise a BenchmarkError if more layers are asked for than the model has."""
+        """Raise a BenchmarkError if option `layers` exceeds the model's."""
         super().check(model)
         self.last_layers(model, self.options.layers)
 

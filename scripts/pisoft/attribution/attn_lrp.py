@@ -13,11 +13,11 @@ if TYPE_CHECKING:
 class AttnLrp(ModifiedBackwardMethod):
     """Relevance of the target's logit, the softmax linearised at its input.
 
-    A product gives half of its relevance to each factor: ½ at values, ¼ at queries and keys, and ½
-    at both branches of a gated feed-forward block. Norms and activations pass relevance on as it
-    is. Relevance is not conserved, because the softmax keeps a part. The rules of DPA (arXiv
-    2603.19742) are the same in closed form. Written from the equations; the authors' library, lxt,
-    has a licence without patent rights, and its README calls LRP patented.
+    A product splits its relevance evenly between its factors: ½ at values, ¼ at queries and keys,
+    and ½ at both branches of a gated feed-forward block. Norms and activations pass relevance
+    through. The softmax absorbs some relevance, so it is not conserved. The rules of DPA (arXiv
+    2603.19742) are the same in closed form. Written from the equations; the licence of the authors'
+    library, lxt, grants no patent rights, and its README calls LRP patented.
     """
 
     label = "AttnLRP"

@@ -23,10 +23,10 @@ Prepared = TypeVar("Prepared")
 
 
 def is_compared(block: int) -> bool:
-    """Tell whether a step of a block is attributed in float32 too, by a model in half precision.
+    """Return whether a step of a block is repeated in float32, for a model in half precision.
 
-    These are blocks 0, 1, 4, 16, 64, … of a dataset, whatever its shards. The evaluation repeats
-    more blocks; but on a GPU one step of integrated gradients takes as long in float32 as eight.
+    Blocks 0, 1, 4, 16, 64, … of a dataset are, regardless of shards. The evaluation repeats more
+    blocks, but on a GPU a step of integrated gradients takes eight times as long in float32.
     """
     return block in (0, 1) or (block % 4 == 0 and is_compared(block // 4))
 
@@ -36,7 +36,7 @@ class MethodOptions(Strict):
 
 
 class GradientOptions(MethodOptions):
-    """Options that the gradient methods share."""
+    """Options shared by all gradient methods."""
 
     attributed_function: AttributedFunction = Field(
         "probability",
@@ -47,7 +47,7 @@ class GradientOptions(MethodOptions):
 
 
 class BaselineOptions(GradientOptions):
-    """Options of methods that compare the input with a baseline."""
+    """Options of gradient methods with a baseline."""
 
     baseline: Baseline = Field(
         "reference",
@@ -58,7 +58,7 @@ class BaselineOptions(GradientOptions):
 
 
 class PerturbationOptions(BaselineOptions):
-    """Options of methods that replace tokens by the baseline and watch the target."""
+    """Options of methods that measure the target with tokens replaced by the baseline."""
 
     signed: bool = Field(
         False,
@@ -69,27 +69,26 @@ class PerturbationOptions(BaselineOptions):
 
 @dataclass(frozen=True)
 class Context:
-    """What a method may depend on besides the model and the batch."""
+    """Inputs of a method besides the model and the batch."""
 
     seed: int  # of keyed random numbers; see :mod:`pisoft.seeds`
     # Tokens per forward batch, for methods that make their own forwards. Results must not depend on
-    # it beyond rounding. The engine replaces a method's context by one with a lower budget when
-    # memory does not suffice, so it is to be read where it is used.
+    # it beyond rounding. The engine lowers it when memory runs out, so re-read it at each use.
     token_budget: int = 1024
     masked: MaskedLanguageModel | None = None  # for methods with `needs_masked_model`
     step_scores: ScoresOf = "own"  # a step is evaluated by its own scores, or by all steps' mean
     scope: Scope = "all"  # prompt tokens that are evaluated; a ScopedMethod scores only these
 
     def sequences(self, length: int) -> int:
-        """Return how many sequences of a length one forward may hold, at least one."""
+        """Return the number of sequences of a length per forward, at least one."""
         return max(1, self.token_budget // length)
 
 
 class AttributionMethod(ABC):
     """One attribution method.
 
-    A subclass lives alone in a file of this folder; the file's name is the method's name, and
-    nothing else lists it.
+    Each subclass is the only one in a file of this folder. The method is named after the file and
+    listed nowhere else.
     """
 
     label: ClassVar[str]  # name in tables and figures
@@ -118,13 +117,13 @@ class AttributionMethod(ABC):
 
     @property
     def name(self) -> str:
-        """Name of the method, which is its file's, for error messages."""
+        """Name of the method's file, for error messages."""
         return type(self).__module__.rpartition(".")[2]
 
     def check(self, model: LanguageModel) -> None:
         """Raise a BenchmarkError if method or options do not suit the model; called once per job.
 
-        A subclass that asks for more calls this first.
+        Subclasses that override it call it first.
         """
         if self.needs_attention:
             model.require("attention", f"method '{self.name}'")
@@ -132,10 +131,10 @@ class AttributionMethod(ABC):
     def prepared(
         self, model: LanguageModel, prepare: Callable[[LanguageModel], Prepared]
     ) -> Prepared:
-        """Return what the method makes of a model before it attributes, made once.
+        """Return what `prepare` returns for the model, computed once.
 
         Raises:
-            BenchmarkError: as `prepare` does, with the names of method and model in front.
+            BenchmarkError: raised by `prepare`, prefixed by the names of method and model.
         """
         if self._prepared is None or self._prepared[0] is not model:
             try:
@@ -147,7 +146,7 @@ class AttributionMethod(ABC):
         return self._prepared[1]
 
     def last_layers(self, model: LanguageModel, count: int | None) -> range:
-        """Return the indices of the last decoder layers, as option `layers` has them; None: all.
+        """Return the indices of the last `count` decoder layers, of all if it is None.
 
         Raises:
             BenchmarkError: the model has fewer.
@@ -160,22 +159,22 @@ class AttributionMethod(ABC):
         return range(model.layers - (count or model.layers), model.layers)
 
     def forwards(self, prompt_tokens: float, steps: float) -> float:
-        """Return what one sample costs, in forward passes over all tokens that the model has read.
+        """Return the cost of one sample, in forward passes over all tokens read.
 
-        For `make plan`, which knows no weights. Unless a method says otherwise it costs a forward,
-        and a backward for every step. A backward pass counts as a forward: weights are frozen, so
-        it multiplies by each of them once. A method that stops by a rule gives its upper limit.
+        Used by `make plan`, without a model. The default is one forward, and one backward per step.
+        A backward counts as one forward, because weights are frozen. Methods with a stopping rule
+        return the upper limit.
         """
         return 1 + steps
 
     def float32_forwards(self, prompt_tokens: float, steps: float) -> float:
-        """Return how many of :meth:`forwards` are in float32, also with 16-bit weights."""
+        """Return how many of :meth:`forwards` are in float32 even with 16-bit weights."""
         return 0
 
     def elements(self, tokens: float) -> float:
-        """Return what one sample costs besides matrix products: numbers that pass through memory.
+        """Return the memory traffic of one sample outside matrix products.
 
-        They are given per weight of the model, for so many tokens read.
+        The unit is one number per weight of the model, for the given number of tokens read.
         """
         return 0
 
@@ -183,16 +182,15 @@ class AttributionMethod(ABC):
     def attribute(self, model: LanguageModel, batch: Batch) -> list[torch.Tensor]:
         """Return raw scores, one tensor (steps, prompt tokens) for each sample of the batch.
 
-        The result for a sample must not depend on which other samples share its batch.
+        A sample's scores must not depend on its batch.
         """
 
 
 class ScopedMethod(AttributionMethod):
     """A method that perturbs only the tokens of the scope, ``ExplainedSample.in_scope``.
 
-    Tokens outside the scope score 0: no evaluation reads their scores. Tokens before the first one
-    in scope are the same in every perturbed input, so :meth:`LanguageModel.read_prefix` can read
-    them once.
+    Tokens outside the scope score 0, which no evaluation reads. Tokens before the scope are the
+    same in every perturbed input, so :meth:`LanguageModel.read_prefix` can read them once.
     """
 
     scoped = True
@@ -200,9 +198,9 @@ class ScopedMethod(AttributionMethod):
 
     @abstractmethod
     def forwards(self, prompt_tokens: float, steps: float, scope: range | None = None) -> float:
-        """Return what one sample costs; see :meth:`AttributionMethod.forwards`.
+        """Return the cost of one sample; see :meth:`AttributionMethod.forwards`.
 
         Args:
-            prompt_tokens: tokens that the model has read at the last explained step.
-            scope: positions that are perturbed; None: all of them.
+            prompt_tokens: tokens read at the last explained step.
+            scope: perturbed positions; None: all.
         """

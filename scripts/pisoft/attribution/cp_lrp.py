@@ -30,5 +30,5 @@ class CpLrp(ModifiedBackwardMethod):
         return CONSERVING
 
     def forwards(self, prompt_tokens: float, steps: float) -> float:
-        """A forward, and for every step a backward that leaves gates, queries and keys out."""
+        """One forward, and per step a backward without gates, queries and keys."""
         return 1 + 0.6 * steps

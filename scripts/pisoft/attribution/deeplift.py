@@ -31,11 +31,11 @@ RESCALED = {
 class DeepLift(AttributionMethod):
     """‖(x_i − b_i) ⊙ ∂p_t/∂x_i‖₂ over the embedding channels, b the baseline.
 
-    Captum's rescale rule replaces the derivative of modules such as `torch.nn.ReLU`. It knows
-    neither SiLU nor RMSNorm nor the functional softmax of Llama, Mistral and most others, so
-    nothing is rescaled there and what Inseq and the paper call DeepLIFT *is* gradient × difference
-    from the baseline. Models with modules that Captum does rescale, such as OPT's, are refused:
-    Inseq computes DeepLIFT on them (`method: inseq`, `options: {method: deeplift}`).
+    Captum's rescale rule replaces the derivative of modules such as `torch.nn.ReLU`, but not of
+    SiLU, RMSNorm or the functional softmax in Llama, Mistral and most others. Nothing is rescaled
+    there, so DeepLIFT in Inseq and the paper *is* gradient × difference from the baseline. Models
+    with modules that Captum does rescale, such as OPT, are refused: use Inseq for them
+    (`method: inseq`, `options: {method: deeplift}`).
     """
 
     label = "DeepLIFT"
@@ -47,7 +47,7 @@ class DeepLift(AttributionMethod):
     options: BaselineOptions
 
     def check(self, model: LanguageModel) -> None:
-        """Raise a BenchmarkError if Captum would compute something else on the model."""
+        """Raise a BenchmarkError if Captum would rescale a module of the model."""
         super().check(model)
         kinds = {type(module) for module in model.network.modules()}
         names = {kind.__name__ for kind in kinds if kind.__module__.startswith("torch.nn.")}

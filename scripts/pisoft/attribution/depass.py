@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 class DePass(AttributionMethod):
     """w · x_i, x_i the component of token i in the final hidden state, w the target's unembedding.
 
-    Components are those of :class:`~pisoft.models.components.ComponentForward`. Every token read
-    has a component, also generated ones, and all biases share one more; the scores of all
+    Components come from :class:`~pisoft.models.components.ComponentForward`. Every token read,
+    generated ones included, has a component, and all biases share another; the scores of all
     components sum to the logit. Written from the paper's equations; its code was not read.
     """
 
@@ -40,8 +40,8 @@ class DePass(AttributionMethod):
     def forwards(self, prompt_tokens: float, steps: float) -> float:
         """Two forwards, and the components through a part of the weights.
 
-        A position holds those of half the tokens on average, that of the biases, and a row of
-        zeros. They pass through projections of values, output, gate and down, some 0.63 of a
+        On average, a position holds the components of half the tokens, one of the biases, and a row
+        of zeros. They pass through the value, output, gate and down projections, about 0.63 of a
         layer's weights.
         """
         return 2 + 0.63 * (2 + prompt_tokens / 2)
@@ -53,7 +53,7 @@ class DePass(AttributionMethod):
     def attribute(self, model: LanguageModel, batch: Batch) -> list[torch.Tensor]:
         """Return signed scores, one tensor (steps, prompt tokens) per sample.
 
-        Samples are read one by one, as components of all of them would fill the memory.
+        Samples are read one at a time to save memory.
         """
         return [self._scores(model, sample) for sample in batch.samples]
 

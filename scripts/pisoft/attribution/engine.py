@@ -30,9 +30,9 @@ logger = logging.getLogger(__name__)
 def warm_up(
     method: AttributionMethod, model: LanguageModel, pairs: Sequence[tuple[Row, Row]]
 ) -> None:
-    """Attribute the shortest sample of a job and drop the result.
+    """Attribute the shortest sample of a job and discard the result.
 
-    The first run loads and compiles what later ones find ready, so it would be timed too long.
+    The first attribution includes lazy loading and compilation, which would distort its timing.
 
     Raises:
         BenchmarkError: as :func:`attribute_block`, for any of the samples.
@@ -48,10 +48,9 @@ def attribute_block(
     """Return rows for a block of samples, in their order: `attributions`, and `seconds` of each.
 
     A sample that failed before gives one row with its status, at step 0. Batches keep to the token
-    budget of the method's context, which is lowered for good if memory does not suffice. A sample
-    that does not fit alone is tried once more with its layers computed again in the backward pass,
-    which gives the same scores to the bit; one that does not fit even so has that status in the row
-    of every step. A method without gradients gains nothing by the second attempt and fails alike.
+    budget of the method's context; running out of memory lowers it permanently. A sample that does
+    not fit on its own is retried with checkpointed layers, which gives bit-identical scores. If it
+    still does not fit, the row of every step says so; methods without gradients always fail again.
 
     Args:
         block: rows of `prompts` and `generations`, pairwise.
@@ -70,13 +69,13 @@ def attribute_block(
 
 
 def scores_row(row: Row) -> Row:
-    """Return what a row of :func:`attribute_block` says; recomputed, it is the same to the byte."""
+    """Return a row of :func:`attribute_block` without its time: the reproducible part."""
     measured = ("seconds", "float32_agreement")
     return {name: value for name, value in row.items() if name not in measured}
 
 
 def time_row(row: Row) -> Row:
-    """Return what a row of :func:`attribute_block` took, for contract `attribution_times`."""
+    """Return the time of a row of :func:`attribute_block`, for contract `attribution_times`."""
     tokens = None if row["raw_scores"] is None else len(row["raw_scores"])
     kept = {name: row[name] for name in ("sample_id", "step", "seconds", "status")}
     return {**kept, "prompt_tokens": tokens, "float32_agreement": row.get("float32_agreement")}
@@ -85,7 +84,7 @@ def time_row(row: Row) -> Row:
 def explained_sample(
     method: AttributionMethod, model: LanguageModel, prompt: Row, generation: Row
 ) -> ExplainedSample | None:
-    """Join a prompt with its generation; None if there is nothing to explain."""
+    """Join a prompt with its generation; None if no step is explained."""
     if prompt["sample_id"] != generation["sample_id"]:
         raise BenchmarkError(
             f"prompts and generations do not belong together: sample {prompt['sample_id']} "
@@ -118,7 +117,7 @@ def explained_sample(
 def usable_samples(
     method: AttributionMethod, model: LanguageModel, pairs: Sequence[tuple[Row, Row]]
 ) -> list[ExplainedSample]:
-    """Return the samples that have something to explain."""
+    """Return the samples with a step to explain."""
     samples = (explained_sample(method, model, *pair) for pair in pairs)
     return [sample for sample in samples if sample is not None]
 
@@ -130,7 +129,7 @@ def _tokens_read(sample: ExplainedSample) -> int:
 def _attribute_samples(
     method: AttributionMethod, model: LanguageModel, samples: Sequence[ExplainedSample]
 ) -> dict[str, list[Row]]:
-    """Return the rows of every sample, by sample id; the method keeps the budget that fitted."""
+    """Return the rows of every sample by id; the method keeps a lowered token budget."""
 
     def work(batch: Sequence[ExplainedSample], token_budget: int) -> dict[str, list[Row]]:
         method.context = replace(method.context, token_budget=token_budget)
@@ -149,7 +148,7 @@ def _attribute_samples(
 def _attribute_alone(
     method: AttributionMethod, model: LanguageModel, sample: ExplainedSample
 ) -> dict[str, list[Row]]:
-    """Return the rows of a sample that ran out of memory alone, using checkpointed layers.
+    """Return the rows of a sample that does not fit on its own, using checkpointed layers.
 
     The method reads one sequence at a time, even short ones that share a prefix.
     """

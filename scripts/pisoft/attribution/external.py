@@ -1,8 +1,8 @@
-"""Scores that were made elsewhere: what there is to score, and what is wrong with a file of scores.
+"""Imported scores: exporting what to score, and checking files of scores.
 
-The rows of contract `to_score` are what a run explains, without scores. Whoever fills them in keeps
-the columns that say what is explained, and each of these is held against the run again: scores of
-another tokenisation, prompt or answer would be scores of something else.
+Rows of contract `to_score` describe what a run explains, without scores. A file of scores keeps
+these columns, and each is compared with the run, so that scores for another tokenisation, prompt or
+answer are rejected.
 """
 
 from __future__ import annotations
@@ -42,12 +42,11 @@ def rows_to_score(
     generations: Sequence[Row],
     target: Target = "label",
 ) -> list[Row]:
-    """Return what is to be scored, as rows of contract `to_score`; samples that failed have none.
+    """Return rows of contract `to_score` for all samples that have not failed.
 
     Args:
         prompts, generations: rows of these contracts, pairwise.
-        target: what `target_ids` of the generations are; see
-            :func:`pisoft.store.cells.read_generations`.
+        target: the kind of `target_ids`; see :func:`pisoft.store.cells.read_generations`.
     """
     return [
         {
@@ -73,7 +72,7 @@ def rows_to_score(
 def read_scores(path: Path, model: str, dataset: str) -> pa.Table:
     """Return the rows of one model and dataset from a file of scores.
 
-    Columns have the types of contract `to_score`, except that scores are float64. Other columns are
+    Columns are cast to the types of contract `to_score`, scores to float64; other columns are
     dropped.
 
     Raises:
@@ -111,11 +110,10 @@ def read_scores(path: Path, model: str, dataset: str) -> pa.Table:
 
 
 def problems(imported: pa.Table, explained: pa.Table) -> list[str]:
-    """Return the problems of scores of one model and dataset, one line for each kind.
+    """Return the problems of scores of one model and dataset, one line per kind.
 
-    A line has the count and the first occurrence. There is none if every row of `explained`, of
-    contract `to_score`, occurs once, with the same tokens and one finite score per token that
-    float32 can hold.
+    A line has the count and the first occurrence. Valid scores have every row of `explained`
+    (contract `to_score`) once, with the same tokens and one finite float32 score per token.
     """
     explained_rows = {key: row for row, key in enumerate(_keys(explained))}
     samples = dict.fromkeys(sample for sample, _ in explained_rows)
@@ -146,7 +144,7 @@ def problems(imported: pa.Table, explained: pa.Table) -> list[str]:
 
 
 def warnings(imported: pa.Table) -> list[str]:
-    """Return what is strange about scores without :func:`problems`, one line for each kind."""
+    """Return warnings about scores without :func:`problems`, one line per kind."""
     rows = zip(_keys(imported), imported["scores"].to_pylist(), strict=True)
     equal = [
         f"sample '{sample}', step {step}"
@@ -162,7 +160,7 @@ def attribution_rows(imported: pa.Table, generations: Sequence[Row]) -> list[Row
 
     Args:
         given: scores without :func:`problems`.
-        generations: rows of that contract; a sample that failed has a row with its status.
+        generations: rows of that contract; failed samples give a row with their status.
     """
     in_float32 = imported["scores"].cast(SCHEMAS["attributions"].field("raw_scores").type)
     scores = dict(zip(_keys(imported), in_float32.to_pylist(), strict=True))
@@ -180,7 +178,7 @@ def attribution_rows(imported: pa.Table, generations: Sequence[Row]) -> list[Row
 
 
 def scores_hash(rows: Collection[Row]) -> str:
-    """Return what equal rows of contract `attributions` have in common, whatever their file."""
+    """Return a hash of rows of contract `attributions`, independent of the file format."""
     return hashlib.sha256(json.dumps(list(rows)).encode()).hexdigest()
 
 

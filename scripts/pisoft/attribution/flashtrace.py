@@ -16,17 +16,17 @@ if TYPE_CHECKING:
 class FlashTrace(FlowMethod):
     """Σ_k M_tj over layers k, M_tj the share of token j at the predicting position t.
 
-    The shares are those of :func:`~pisoft.models.flow.attention_shares`, as in `ifr`, but not
-    multiplied through the layers. A step's span is its one target token, and nothing hops over
-    generated tokens. As in `ifr`, the position is the one that predicts the target, and values
-    include their biases; the authors' code, which was not read, is said to differ in both.
+    The shares come from :func:`~pisoft.models.flow.attention_shares`, as in `ifr`, but are not
+    multiplied through the layers. A step's span is its single target token, without hops over
+    generated tokens. As in `ifr`, t is the position that predicts the target, and values include
+    biases; the authors' code, which was not read, reportedly differs in both.
     """
 
     label = "FlashTrace"
     reference = "Pan et al. (2026), Towards long-horizon interpretability"
 
     def forwards(self, prompt_tokens: float, steps: float) -> float:
-        """One forward serves all steps; the output projection runs once more."""
+        """One forward for all steps, and the output projection once more."""
         return 1.1
 
     def float32_forwards(self, prompt_tokens: float, steps: float) -> float:

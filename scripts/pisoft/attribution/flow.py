@@ -1,4 +1,4 @@
-"""What methods share that follow the flow of information through the residual stream."""
+"""Base class of methods that follow information flow through the residual stream."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class FlowMethod(AttributionMethod):
-    """A method of the shares of :func:`pisoft.models.flow.attention_shares`."""
+    """A method based on :func:`pisoft.models.flow.attention_shares`."""
 
     family = "attention"
     has_target = False

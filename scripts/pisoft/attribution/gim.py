@@ -17,18 +17,17 @@ if TYPE_CHECKING:
 class Gim(ModifiedBackwardMethod):
     """Σ_c (x_ic − space_c) g_ic, with g of a backward pass in which attention is softer.
 
-    The derivative of the softmax is that of attention at temperature 2, without the factor ½; norms
-    divide by constants; gradients are ½ at values and both branches of a gated feed-forward block,
-    ¼ at queries and keys. The baseline is the embedding of the first token of a space; if the
-    tokenizer has none for a space alone, that of its unknown token or, without one, of its padding
-    or end token.
+    The softmax is differentiated at temperature 2, without the factor ½; norms divide by constants;
+    gradients are scaled by ½ at values and both branches of a gated feed-forward block, and by ¼ at
+    queries and keys. The baseline is the embedding of a space's first token; if the tokenizer has
+    no token for a space, that of the unknown, else padding, else end token.
     """
 
     label = "GIM"
     reference = "Edin et al. (2025), GIM: improved interpretability for large language models"
 
     def rules(self) -> BackwardRules:
-        """Return the factors of the paper, and its temperature."""
+        """Return the factors and the temperature of the paper."""
         from pisoft.models.modified_backward import BackwardRules
 
         return BackwardRules(
@@ -44,7 +43,7 @@ class Gim(ModifiedBackwardMethod):
         """Return the embeddings less that of a space, (B, T, d), float32 or better.
 
         Raises:
-            BenchmarkError: the tokenizer has none of the tokens that may stand for it.
+            BenchmarkError: the tokenizer has none of these tokens.
         """
         import torch
 

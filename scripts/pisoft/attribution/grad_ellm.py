@@ -68,11 +68,10 @@ class GradEllmOptions(MethodOptions):
 class GradEllm(AttributionMethod):
     """H_i = Σ_layers ReLU(Σ_c w_c λ_i v_ic), w = ∂logit/∂(attention output) (paper Eq. 5).
 
-    The attention output is taken before the output projection, at the predicting position; queries
-    and keys are those that attention sees, rotated by their positions. λ of tokens that the layer
-    cannot see, outside a sliding window, is 0. With `heads: merged`, λ
-    comes from the query and key vectors of all heads joined (`loosened`), or is the mean of the
-    heads' softmax attention (`original`). `relu: sum` takes ReLU(Σ_layers Σ_c …).
+    The attention output is taken before the output projection, at the predicting position. Queries
+    and keys include rotary embeddings. λ is 0 for tokens outside the layer's sliding window. With
+    `heads: merged`, λ comes from the concatenated query and key vectors of all heads (`loosened`),
+    or is the heads' mean softmax attention (`original`). `relu: sum` takes ReLU(Σ_layers Σ_c …).
     """
 
     label = "Grad-ELLM"
@@ -83,7 +82,7 @@ class GradEllm(AttributionMethod):
     options: GradEllmOptions
 
     def check(self, model: LanguageModel) -> None:
-        """Raise a BenchmarkError if more layers are asked for than the model has."""
+        """Raise a BenchmarkError if option `layers` exceeds the model's."""
         super().check(model)
         self._layers(model)
 
@@ -127,10 +126,10 @@ class GradEllm(AttributionMethod):
     def _layer_scores(
         self, row: AttentionInputs, weights: torch.Tensor, scaled_over: torch.Tensor
     ) -> torch.Tensor:
-        """Return H_i of one layer, (B, T), before its ReLU if that is the sum's.
+        """Return H_i of one layer, (B, T); without the ReLU if it applies to the sum over layers.
 
-        `weights` are w, (B, H, D); `scaled_over` is true at the tokens of the min-max
-        normalisation, (B, T).
+        `weights` is w, (B, H, D); `scaled_over` marks the tokens of the min-max normalisation, (B,
+        T).
         """
         from pisoft.models.precision import at_least_float32
 
@@ -165,7 +164,7 @@ class GradEllm(AttributionMethod):
 
 
 def _min_max(values: torch.Tensor, allowed: torch.Tensor) -> torch.Tensor:
-    """Scale the last axis so that its allowed entries span [0, 1]; all 1 if these are equal."""
+    """Scale the last axis so that its allowed entries span [0, 1]; all 1 if they are equal."""
     import torch
 
     low = values.masked_fill(~allowed, torch.inf).amin(dim=-1, keepdim=True)

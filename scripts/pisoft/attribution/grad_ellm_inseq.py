@@ -1,4 +1,4 @@
-"""Grad-ELLM as Inseq's repository has it, which differs from the paper's equations."""
+"""Grad-ELLM as implemented in Inseq's repository, which differs from the paper's equations."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ class GradEllmInseqOptions(MethodOptions):
 class GradEllmInseq(AttributionMethod):
     """H_i = Σ_layers ReLU(λ_i Σ_c w_c v_ic), w = ∂logit/∂(attention output behind `o_proj`).
 
-    λ is the cosine of the query and the keys of all heads joined, before they are rotated by their
-    positions, min-max normalised over all tokens read; 0 if all are equal. Where queries have more
-    heads, the joined keys and values are repeated as a whole, which pairs other heads than
-    attention does. Sliding windows are ignored.
+    λ is the cosine similarity of the concatenated queries and keys of all heads, without rotary
+    embeddings, min-max normalised over all tokens read; 0 if all are equal. With grouped queries,
+    the concatenated keys and values are repeated as a whole, which pairs other heads than attention
+    does. Sliding windows are ignored.
     """
 
     label = "Grad-ELLM (Inseq repository)"
@@ -46,7 +46,7 @@ class GradEllmInseq(AttributionMethod):
     options: GradEllmInseqOptions
 
     def check(self, model: LanguageModel) -> None:
-        """Raise a BenchmarkError if a layer's projections are not there, or of other widths."""
+        """Raise a BenchmarkError if a layer lacks a projection, or their widths do not fit."""
         super().check(model)
         layers = self.last_layers(model, self.options.layers)
         for layer in layers:
@@ -56,7 +56,7 @@ class GradEllmInseq(AttributionMethod):
                 )
 
     def forwards(self, prompt_tokens: float, steps: float) -> float:
-        """One forward; backward passes reach the summed layers only, and one counts as nothing."""
+        """One forward; backward passes reach only the summed layers, which counts as nothing."""
         return 1 if self.options.layers == 1 else 1 + steps
 
     def attribute(self, model: LanguageModel, batch: Batch) -> list[torch.Tensor]:
@@ -96,7 +96,7 @@ class GradEllmInseq(AttributionMethod):
 
 
 def _problem(layer: torch.nn.Module | None) -> str:
-    """Return in words why a layer's projections do not fit together; empty if they do."""
+    """Return why a layer's projections do not fit together; empty if they do."""
     attention = getattr(layer, "self_attn", None)
     parts: list[Any] = [getattr(attention, name, None) for name in PROJECTIONS]
     query, key, value, output = (getattr(part, "out_features", 0) for part in parts)
@@ -115,8 +115,8 @@ def _layer_scores(
 ) -> torch.Tensor:
     """Return H_i of one layer, (B, T).
 
-    Given are outputs of its projections, (B, T, width), the gradient of the target's logit at the
-    attention output, (B, T, d), and the predicting positions, (B,).
+    Arguments are the outputs of its projections, (B, T, width), the gradient of the target's logit
+    at the attention output, (B, T, d), and the predicting positions, (B,).
     """
     import torch
 

@@ -25,8 +25,8 @@ class GradientShapOptions(BaselineOptions):
 class GradientShap(AttributionMethod):
     """‖(x_i − b_i) ⊙ mean_u ∂p_t/∂x_i (b + u(x − b))‖₂, u uniform in [0, 1).
 
-    The points are keyed by seed and sample and shared by a sample's steps. Captum can also add
-    noise to the input; by default it adds none, and neither does this method.
+    Points are keyed by seed and sample, and shared by all steps of a sample. Like Captum by
+    default, this method adds no noise to the input.
     """
 
     label = "Gradient SHAP"
@@ -39,7 +39,7 @@ class GradientShap(AttributionMethod):
     options: GradientShapOptions
 
     def forwards(self, prompt_tokens: float, steps: float) -> float:
-        """A forward for every point of the path, and a backward for every point and step."""
+        """One forward per point of the path, and one backward per point and step."""
         return self.options.draws * (1 + steps)
 
     def attribute(self, model: LanguageModel, batch: Batch) -> list[torch.Tensor]:

@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 class InformationFlowRoutes(FlowMethod):
     """Row of the predicting position of Π_layers M, M_tj the share of token j at position t.
 
-    The shares are those of :func:`~pisoft.models.flow.attention_shares`; the residual's share is on
-    the diagonal, so the rows of M sum to one. A feed-forward block moves nothing between positions:
-    its edges change no score. The paper extracts the graph of large shares; the product over all
-    routes is derived from it. The authors' code is CC BY-NC and was not read.
+    The shares come from :func:`~pisoft.models.flow.attention_shares`; the residual's share is on
+    the diagonal, so the rows of M sum to one. Feed-forward blocks move nothing between positions,
+    so they change no score. The paper extracts a graph of large shares; the product covers all
+    routes. The authors' code is CC BY-NC and was not read.
     """
 
     label = "IFR"
@@ -30,13 +30,13 @@ class InformationFlowRoutes(FlowMethod):
         return 1.2
 
     def float32_forwards(self, prompt_tokens: float, steps: float) -> float:
-        """Output projections, one in all positions and one of the values of each head."""
+        """Output projections: one at all positions, and one of the values of each head."""
         return 0.2
 
     def elements(self, tokens: float) -> float:
-        """One per layer, head, channel, and pair of tokens: most of the time of long prompts.
+        """One per layer, head, channel and pair of tokens, which dominates on long prompts.
 
-        Layers are taken to have 12 · width² weights and heads of 128 channels.
+        Assumes layers of 12 · width² weights and heads of 128 channels.
         """
         return tokens**2 / 2 / (12 * 128)
 

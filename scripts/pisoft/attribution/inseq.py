@@ -1,4 +1,4 @@
-"""Any method of the Inseq library, by its name there."""
+"""Any attribution method of the Inseq library, by its name in Inseq."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ LOAD_ARGUMENTS = dict.fromkeys(
 
 
 class InseqOptions(GradientOptions):
-    """Which method of Inseq, and what it is given."""
+    """The method of Inseq and its arguments."""
 
     attributed_function: Literal["probability", "logit"] = Field(
         "probability",
@@ -113,10 +113,10 @@ class InseqOptions(GradientOptions):
 class InseqMethod(AttributionMethod):
     """An attribution method of Inseq, step by step on token ids.
 
-    Inseq's own loop reads text, which may come back as other tokens, and drops rows that hold the
-    padding token; here every step is given as ids, and the ids of the result are compared. Scores
-    are reduced as Inseq does by default (L2 norm over channels, mean over layers and heads), but
-    not divided by their sum: normalisation is the evaluation's part.
+    Inseq's own loop reads text, which may be tokenised differently, and drops rows that hold the
+    padding token. Here every step is passed as ids, and the ids of the result are compared. Scores
+    are aggregated by Inseq's defaults (L2 norm over channels, mean over layers and heads), but not
+    divided by their sum, because the evaluation normalises them.
     """
 
     label = "Inseq"
@@ -128,9 +128,9 @@ class InseqMethod(AttributionMethod):
     _loaded: Any = None
 
     def check(self, model: LanguageModel) -> None:
-        """Raise a BenchmarkError for a layer that the model lacks, or without scikit-learn.
+        """Refuse a missing layer, a missing scikit-learn, and models with embeddings per layer.
 
-        Or for a model of which Inseq would pass on a part of the embeddings only.
+        Inseq would pass on only a part of embeddings that enter every layer.
         """
         if model.layer_width:
             raise BenchmarkError(
@@ -147,7 +147,7 @@ class InseqMethod(AttributionMethod):
             )
 
     def forwards(self, prompt_tokens: float, steps: float) -> float:
-        """Inseq's own passes for one step, with the arguments' defaults there, for every step."""
+        """The passes of Inseq per step, with Inseq's default arguments."""
         arguments = self.options.arguments
         points = arguments.get("n_steps", 50)
         passes = {
@@ -182,7 +182,7 @@ class InseqMethod(AttributionMethod):
         return f"method 'inseq': option method: '{self.options.method}'"
 
     def _inseq(self, model: LanguageModel) -> Any:
-        """Return the model as Inseq wraps it, with the method; made once."""
+        """Return Inseq's wrapper of the model with the method, created once."""
         if self._loaded is None or self._loaded.model is not model.network:
             with _lent(model):
                 self._loaded = self._load(model)
@@ -212,7 +212,7 @@ class InseqMethod(AttributionMethod):
     def _step_scores(
         self, inseq: Any, model: LanguageModel, sample: ExplainedSample
     ) -> torch.Tensor:
-        """Return the prompt tokens' scores for a sample of one step, (prompt tokens,)."""
+        """Return the scores of a sample with one step, (prompt tokens,)."""
         from pisoft.models.batching import is_out_of_memory
 
         (step,), (target,), ids = sample.steps, sample.target_ids, sample.read_ids
@@ -259,8 +259,8 @@ def _attribute_ids(
 ) -> Any:
     """Return Inseq's step output for a sample of one step.
 
-    The baseline is Inseq's: the unknown token (else padding, else end of sequence) everywhere but
-    where the prompt ends a sequence.
+    The baseline is Inseq's: the unknown, else padding, else end-of-sequence token at every
+    position, except at end-of-sequence tokens.
     """
     import torch
     from inseq.data import BatchEmbedding, BatchEncoding, DecoderOnlyBatch
@@ -269,7 +269,7 @@ def _attribute_ids(
     targets = torch.tensor(sample.target_ids, device=inseq.model.device)
 
     def contrast(args: Any) -> torch.Tensor:
-        """Return the logit of the target less that of the foil, of every row that Inseq reads."""
+        """Return the target's logit less the foil's, for each row that Inseq reads."""
         logits = args.attribution_model.output2logits(args.forward_output)
         return logits[:, sample.target_ids[0]] - logits[:, sample.foil_ids[0]]
 
@@ -294,10 +294,10 @@ def _attribute_ids(
 
 @contextmanager
 def _lent(model: LanguageModel) -> Iterator[None]:
-    """Lend a network to Inseq: with eager attention, on its own device, and as it was afterwards.
+    """Lend a network to Inseq with eager attention, and restore it afterwards.
 
-    Inseq knows the device `cuda`, whichever is current, and fills in a missing padding token. It
-    would keep a cache that it never reads, and that layers computed again would fill twice.
+    Inseq only knows the current `cuda` device and sets a missing padding token. It would also keep
+    a cache that it never reads and that checkpointed layers would fill twice.
     """
     import torch
 
@@ -320,7 +320,7 @@ def _lent(model: LanguageModel) -> Iterator[None]:
 
 @contextmanager
 def _seeded(generator: np.random.Generator, device: torch.device) -> Iterator[None]:
-    """Seed what Inseq and Captum draw from, and leave the process's own streams as they were."""
+    """Seed the random streams of Inseq and Captum, and restore them afterwards."""
     import torch
 
     states = random.getstate(), np.random.get_state()

@@ -1,4 +1,4 @@
-"""Grad-ELLM inside the Inseq library: importing this module makes it known there as `grad_ellm`.
+"""Grad-ELLM inside the Inseq library: importing this module registers it as `grad_ellm`.
 
 import inseq
 import pisoft.attribution.inseq_bridge
@@ -27,9 +27,9 @@ from pisoft.models.model import Batch, ExplainedSample, LanguageModel
 class GradEllmAttribution(InternalsAttributionRegistry):
     """Grad-ELLM as an attribution method of Inseq, with the scores of our `grad_ellm`.
 
-    Its options are those of :class:`pisoft.attribution.grad_ellm.GradEllmOptions`, given to
-    `inseq.load_model`, or to `attribute` for one call. What is explained is always the logit. Only
-    the prompt is scored: tokens generated before a step are NaN, as Inseq writes tokens after it.
+    Pass the options of :class:`pisoft.attribution.grad_ellm.GradEllmOptions` to `inseq.load_model`,
+    or to `attribute` for one call. The logit is always the explained function. Only the prompt is
+    scored: tokens generated before a step are NaN, like Inseq's tokens after it.
 
     Raises:
         BenchmarkError: an unknown option, or more layers than the model has.
@@ -53,9 +53,9 @@ class GradEllmAttribution(InternalsAttributionRegistry):
     def prepare_and_attribute(
         self, sources: Sequence[str], targets: Sequence[str], **arguments: Any
     ) -> list[FeatureAttributionOutput]:
-        """Attribute text by text, without padding, whatever `batch_size` says.
+        """Attribute one text at a time, without padding, whatever the `batch_size`.
 
-        Where a prompt ends is known here only, and token weights are scaled over the prompt.
+        Token weights are scaled over the prompt, whose end is known only here.
         """
         arguments["batch_size"] = None
         outputs = []
@@ -96,7 +96,7 @@ class GradEllmAttribution(InternalsAttributionRegistry):
 
     @contextmanager
     def _model(self) -> Iterator[LanguageModel]:
-        """Take the model of Inseq as one of ours: with the attention probe, and frozen."""
+        """Wrap Inseq's model as a :class:`LanguageModel`: frozen, with the attention probe."""
         network = self.attribution_model.model
         trained = [parameter for parameter in network.parameters() if parameter.requires_grad]
         with attention_implementation(network, ATTENTION_NAME):

@@ -34,8 +34,7 @@ class IntegratedGradientsOptions(BaselineOptions):
 class IntegratedGradients(AttributionMethod):
     """‖(x_i − b_i) ⊙ ∫₀¹ ∂p_t/∂x_i (b + u(x − b)) du‖₂ over the embedding channels.
 
-    All tokens that the model has read move along the path together. One forward of a point serves
-    all explained steps.
+    All tokens move along the path together. The forward of a point serves all explained steps.
     """
 
     label = "Integrated Gradients"
@@ -48,11 +47,11 @@ class IntegratedGradients(AttributionMethod):
     options: IntegratedGradientsOptions
 
     def forwards(self, prompt_tokens: float, steps: float) -> float:
-        """A forward for every point of the path, and a backward for every point and step."""
+        """One forward per point of the path, and one backward per point and step."""
         return self.options.steps * (1 + steps)
 
     def float32_forwards(self, prompt_tokens: float, steps: float) -> float:
-        """All of them, or none: option `path_dtype`."""
+        """All or none, by option `path_dtype`."""
         in_float32 = self.options.path_dtype == "float32"
         return self.forwards(prompt_tokens, steps) if in_float32 else 0
 

@@ -10,13 +10,12 @@ from pisoft.attribution.masking import SamplingMethod, all_masks
 
 
 class KernelShap(SamplingMethod):
-    """Weights of the linear model that has the Shapley values if it is fitted to all masks.
+    """Weights of a linear model of the target, equal to Shapley values when fitted to all masks.
 
-    The whole and the empty prompt are fitted exactly. All coalitions of size s together have the
-    weight (m − 1)/(s (m − s)). Coalitions of one unit, and of all but one, are read first; by
-    default, no others are. Of other sizes, as many random coalitions are read, each with its
-    complement, as `forwards` allows. If it allows all 2^m masks, scores are the exact Shapley
-    values.
+    The whole and the empty prompt are fitted exactly. All coalitions of size s together have weight
+    (m − 1)/(s (m − s)). Coalitions of one unit and of all but one come first, and are the only ones
+    by default. Further `forwards` go to random coalitions of other sizes, each with its complement.
+    With all 2^m masks, scores are the exact Shapley values.
     """
 
     seeded = False  # by default nothing is left to chance
@@ -25,11 +24,11 @@ class KernelShap(SamplingMethod):
     reference = "Lundberg and Lee (2017), A unified approach to interpreting model predictions"
 
     def fewest(self, units: int) -> int:
-        """The whole, the empty prompt, and coalitions of one and of all but one."""
+        """The whole and the empty prompt, and coalitions of one and of all but one unit."""
         return min(2 * (units + 1), 2**units)
 
     def sampled(self, generator: np.random.Generator, units: int, forwards: int) -> np.ndarray:
-        """Return the empty and the whole coalition, and those between them, (N, m)."""
+        """Return the empty, the whole and the other coalitions, (N, m)."""
         if forwards >= 2**units:
             return all_masks(units)
         one = np.eye(units, dtype=bool)
@@ -43,14 +42,14 @@ class KernelShap(SamplingMethod):
         return np.concatenate([ends, one, ~one, some, ~some])
 
     def forwards(self, prompt_tokens: float, steps: float, scope: range | None = None) -> float:
-        """As for all masks, but single units and their complements share what is before them."""
+        """One per mask, but single units and their complements share the tokens before them."""
         scope = range(math.ceil(prompt_tokens)) if scope is None else scope
         drawn = max(0, self.number_of_forwards(len(scope)) - 2 * (len(scope) + 1))
         shared = 2 * self.single_forwards(prompt_tokens, scope)
         return shared + drawn * (1 - scope.start / prompt_tokens)
 
     def unit_scores(self, masks: np.ndarray, values: np.ndarray) -> np.ndarray:
-        """Return weights that sum to the whole's value less the empty's, (m, S)."""
+        """Return weights that sum to the value of the whole prompt less the empty one's, (m, S)."""
         units, sizes = masks.shape[1], masks.sum(axis=1)
         empty, whole = (values[np.flatnonzero(sizes == size)[0]] for size in (0, units))
         equal = (whole - empty) / units

@@ -26,12 +26,11 @@ class MaskRegressionOptions(SamplingOptions):
 
 
 class MaskRegression(SamplingMethod):
-    """Weights of a Lasso of the target's log-odds on which units are present.
+    """Weights of a Lasso of the target's log-odds on the presence of units.
 
-    Each mask keeps each unit with probability ½. The Lasso sees masks that are standardised, and
-    its weights are given per unit, so that they predict the change when a unit is left out. If
-    `forwards` allows all 2^m masks, these are read instead of random ones; without a penalty, the
-    weights are then the Banzhaf values.
+    Each mask keeps each unit with probability ½. The Lasso is fitted to standardised masks; its
+    weights are rescaled to predict the change when a unit is removed. If `forwards` allows, all 2^m
+    masks replace the random ones; without a penalty, the weights are then the Banzhaf values.
     """
 
     label = "Mask regression"
@@ -41,7 +40,7 @@ class MaskRegression(SamplingMethod):
     options: MaskRegressionOptions
 
     def fewest(self, units: int) -> int:
-        """A sparse model can be fitted to fewer masks than there are units."""
+        """Return the fewest masks; a sparse model needs fewer than it has units."""
         return 2
 
     def sampled(self, generator: np.random.Generator, units: int, forwards: int) -> np.ndarray:

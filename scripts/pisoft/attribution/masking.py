@@ -1,7 +1,7 @@
-"""What occlusion, mask regression and Shapley values share: a prompt read under many masks.
+"""Base classes of methods that read a prompt under many masks.
 
-A mask says which units of tokens are present; the tokens of all others are replaced by the
-baseline. Its value is the target's. One forward of a masked prompt serves all steps.
+A mask selects units of tokens; the tokens of all other units are replaced by the baseline. The
+value of a mask is that of the target. One forward of a masked prompt serves all steps.
 Shapes: m units, N masks, S explained steps.
 """
 
@@ -49,9 +49,9 @@ class SamplingOptions(MaskingOptions):
 class MaskingMethod(ScopedMethod):
     """A method that reads a prompt under many masks of its units.
 
-    The masks of a sample are the same for all its steps, and identical ones are read once. The
-    tokens before the first at which the masked prompts of a batch differ are read once for all.
-    Tokens outside the scope are never masked and score 0.
+    All steps of a sample share its masks, and equal masks are evaluated once. The common prefix of
+    the masked prompts in a batch is read once. Tokens outside the scope are never masked and score
+    0.
     """
 
     family = "perturbation"
@@ -70,7 +70,7 @@ class MaskingMethod(ScopedMethod):
 
     @abstractmethod
     def masks(self, sample: ExplainedSample, units: int) -> np.ndarray:
-        """Return which units are present, (N, m) of bool; m is at least 1.
+        """Return whether each unit is present, (N, m) bool, m ≥ 1.
 
         Raises:
             BenchmarkError: options do not suit a sample with so many units.
@@ -81,15 +81,14 @@ class MaskingMethod(ScopedMethod):
         """Return signed scores of the units, (m, S).
 
         Args:
-            masks: of :meth:`masks`, (N, m).
-            values: the target's under each mask, (N, S).
+            masks: from :meth:`masks`, (N, m).
+            values: value of the target under each mask, (N, S).
         """
 
     def single_forwards(self, prompt_tokens: float, scope: range) -> float:
-        """Return the forwards of one mask per token in scope that differs there alone, and of none.
+        """Return the cost of masking each token in scope separately, and of the unmasked prompt.
 
-        As in :meth:`attribute`, a batch shares what is before its first token, and a mask that is
-        left over shares nothing.
+        As in :meth:`attribute`, a batch shares the tokens before its first masked one.
         """
         first, read = scope.start, 0.0
         while first <= scope.stop:
@@ -136,7 +135,7 @@ class MaskingMethod(ScopedMethod):
     def _values(
         self, model: LanguageModel, sample: ExplainedSample, present: np.ndarray
     ) -> np.ndarray:
-        """Return the target's value under masks of the tokens in scope (N, tokens), (N, S)."""
+        """Return the target's value (N, S) under masks of the tokens in scope (N, tokens)."""
         import torch
 
         from pisoft.models.ablation import baseline_embeddings
@@ -166,9 +165,9 @@ class MaskingMethod(ScopedMethod):
     def _batches(
         self, present: np.ndarray, positions: np.ndarray, width: int
     ) -> Iterator[tuple[slice, int]]:
-        """Yield rows of sorted masks (N, tokens) to be read at once, and where they first differ.
+        """Yield batches of sorted masks (N, tokens), and the first token at which a batch differs.
 
-        Behind the tokens that they share, they keep to the token budget.
+        Without its common prefix, a batch keeps to the token budget.
         """
         start = 0
         while start < len(present):
@@ -182,9 +181,9 @@ class MaskingMethod(ScopedMethod):
 
 
 class SamplingMethod(MaskingMethod):
-    """A method that chooses among all masks of a prompt, at random or not.
+    """A method that samples masks of a prompt.
 
-    Random numbers have a separate key, so no mask is a draw of the evaluation.
+    Random numbers have a separate key, so the masks differ from those of the evaluation.
     """
 
     seeded = True
@@ -193,12 +192,12 @@ class SamplingMethod(MaskingMethod):
     options: SamplingOptions
 
     def fewest(self, units: int) -> int:
-        """Return the fewest masked prompts that give scores of so many units."""
+        """Return the fewest masked prompts that determine the scores of `units` units."""
         return units + 1
 
     @abstractmethod
     def sampled(self, generator: np.random.Generator, units: int, forwards: int) -> np.ndarray:
-        """Return which units are present, (N, m) of bool; repetitions may exceed `forwards`."""
+        """Return whether each unit is present, (N, m) bool; repetitions may exceed `forwards`."""
 
     def masks(self, sample: ExplainedSample, units: int) -> np.ndarray:
         """Return the masks of a sample, (N, m).
@@ -217,16 +216,16 @@ class SamplingMethod(MaskingMethod):
         return self.sampled(generator, units, forwards)
 
     def number_of_forwards(self, units: int) -> int:
-        """Return how many masks of so many units may be read."""
+        """Return the number of masks to evaluate for `units` units."""
         return self.options.forwards or 2 * (units + 1)
 
     def forwards(self, prompt_tokens: float, steps: float, scope: range | None = None) -> float:
-        """One per masked prompt, as if units were tokens; tokens before the scope are read once."""
+        """One per masked prompt, with tokens as units; tokens before the scope are read once."""
         scope = range(math.ceil(prompt_tokens)) if scope is None else scope
         masks = self.number_of_forwards(len(scope))
         return (scope.start + masks * (prompt_tokens - scope.start)) / prompt_tokens
 
 
 def all_masks(units: int) -> np.ndarray:
-    """Return all masks of some units, (2^m, m) of bool."""
+    """Return all masks of m units, (2^m, m) bool."""
     return (np.arange(2**units)[:, None] >> np.arange(units) & 1).astype(bool)

@@ -1,4 +1,4 @@
-"""What methods share that multiply the input by gradients of a modified backward pass."""
+"""Base class of methods that multiply the input by the gradient of a modified backward pass."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 class ModifiedBackwardMethod(AttributionMethod):
     """Σ_c (x_ic − b_ic) g_ic over the embedding channels, signed.
 
-    g is the gradient of the target's logit in a backward pass with other :meth:`rules`, and b a
-    baseline, here zero. A subclass names its rules.
+    g is the gradient of the target's logit under the :meth:`rules` of a subclass, and b a baseline,
+    zero by default.
     """
 
     family = "gradient"
@@ -39,9 +39,9 @@ class ModifiedBackwardMethod(AttributionMethod):
         return at_least_float32(model.embed(input_ids))
 
     def check(self, model: LanguageModel) -> None:
-        """Raise a BenchmarkError if the model is quantised or not of layers that can be followed.
+        """Raise a BenchmarkError if the model is quantised or its backward pass cannot be modified.
 
-        It is tried on a dozen tokens: see :mod:`pisoft.models.modified_backward`.
+        This is tested on a dozen tokens; see :mod:`pisoft.models.modified_backward`.
         """
         super().check(model)
         if getattr(model.network, "is_quantized", False):

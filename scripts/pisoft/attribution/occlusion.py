@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 class Occlusion(MaskingMethod):
     """|p_t(X) − p_t(X with x_i replaced by the baseline)|, for every token or unit x_i in scope.
 
-    With signs, min-max normalisation would put all tokens that do not matter in the middle of the
-    scale as soon as one speaks against the target, so the default is without.
+    By default scores are unsigned: with signs, min-max normalisation would put irrelevant tokens in
+    the middle of the scale once a single token opposes the target.
     """
 
     label = "Occlusion"
@@ -28,10 +28,10 @@ class Occlusion(MaskingMethod):
         return np.concatenate([np.ones((1, units), dtype=bool), ~np.eye(units, dtype=bool)])
 
     def unit_scores(self, masks: np.ndarray, values: np.ndarray) -> np.ndarray:
-        """Return how far the target falls without each unit, (m, S)."""
+        """Return the drop of the target without each unit, (m, S)."""
         return values[0] - values[1:]
 
     def forwards(self, prompt_tokens: float, steps: float, scope: range | None = None) -> float:
-        """One per token in scope, as if units were tokens, and the clean one."""
+        """One per token in scope, counting tokens as units, and the clean one."""
         every = range(math.ceil(prompt_tokens))
         return self.single_forwards(prompt_tokens, every if scope is None else scope)

@@ -10,10 +10,10 @@ from pisoft.attribution.masking import SamplingMethod
 class PermutationShap(SamplingMethod):
     """Mean change of the target as units join in a random order.
 
-    A permutation takes m + 1 masked prompts, from the empty to the whole prompt; all permutations
-    share these two. As many permutations are read as fit into `forwards`. Every second one is the
-    reverse of the one before. The signed scores of units sum to the difference between the whole
-    and the empty prompt, whatever the number of permutations.
+    A permutation takes m + 1 masked prompts, from the empty to the whole prompt, which all
+    permutations share. `forwards` limits the number of permutations; every second one reverses its
+    predecessor. The signed scores of units always sum to the difference between the whole and the
+    empty prompt.
     """
 
     label = "PermutationSHAP"

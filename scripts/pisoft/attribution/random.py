@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 class Random(AttributionMethod):
     """Uniform scores in [0, 1), keyed by seed, sample and step (paper §Setup, Random).
 
-    If a sample has one heatmap, the mean over its steps, scores are keyed by seed and sample,
-    because the mean of n draws would be spread √n times less than a single draw.
+    For aggregated heatmaps, scores are keyed by seed and sample only: a mean of n draws would have
+    a √n times smaller spread than a single draw.
     """
 
     label = "Random"
@@ -29,7 +29,7 @@ class Random(AttributionMethod):
     needs_model = False
 
     def forwards(self, prompt_tokens: float, steps: float) -> float:
-        """No forward: the model is not asked."""
+        """None: random scores do not use the model."""
         return 0
 
     def attribute(self, model: LanguageModel, batch: Batch) -> list[torch.Tensor]:

@@ -1,4 +1,4 @@
-"""ReAGent: recursive attribution by replacing tokens with what a masked language model proposes."""
+"""ReAGent: recursive attribution by replacing tokens with proposals of a masked language model."""
 
 from __future__ import annotations
 
@@ -52,24 +52,22 @@ class ReagentOptions(MethodOptions):
 
 
 class Reagent(ScopedMethod):
-    """Importance from how much replacing random tokens lowers the target's probability.
+    """Importance by the drop of the target's probability when random tokens are replaced.
 
     A probe step replaces random tokens in scope by proposals of a masked language model. With Δ the
-    fall of the target's probability, logit((Δ + 1)/2) is added to the importance of the replaced
-    tokens and subtracted from that of the others. A probe ends when the target is among the best
-    predictions although all tokens in scope but the most important are replaced, or at the step
-    limit. Raw scores are the mean, over the probes that met this rule, of softmax importance. If
-    none did, it is the mean over all probes, and the step counts as unconverged (where the
-    reference code gives NaN). Tokens outside the scope, and special tokens, are never replaced and
-    score 0. With scope `all` this is the published method. With a foil, the probability is that of
-    the target among the two, σ(l_t − l_foil).
+    drop of the target's probability, logit((Δ + 1)/2) is added to the importance of replaced tokens
+    and subtracted from the others'. A probe converges when the target stays among the best
+    predictions with all but the most important tokens in scope replaced, and stops at the step
+    limit. Raw scores are the mean softmax importance over converged probes. If there is none, they
+    are the mean over all probes, and the step counts as unconverged (the reference code gives NaN).
+    Special tokens and tokens outside the scope are never replaced and score 0. Scope `all` is the
+    published method. With a foil, the probability is the target's among the two, σ(l_t − l_foil).
 
-    Where a model answers by one of two label words, both are usually among its three best
-    predictions whatever is replaced, so that with the paper's settings a probe ends after one step
-    and its scores are coarse.
+    For two label words, both usually stay among the three best predictions, so a probe with the
+    paper's settings converges after one step, and scores are coarse.
 
-    Probes of all samples and steps of a batch share their forwards, and the tokens before the scope
-    are read once.
+    Probes of all samples and steps of a batch share forwards; tokens before the scope are read
+    once.
     """
 
     label = "ReAGent"
@@ -83,7 +81,7 @@ class Reagent(ScopedMethod):
     options: ReagentOptions
 
     def check(self, model: LanguageModel) -> None:
-        """Raise a BenchmarkError if no masked model is at hand or it cannot serve this model."""
+        """Raise a BenchmarkError if there is no masked model, or it does not fit this model."""
         from pisoft.models.masked import check_replacements
 
         if self.context.masked is None:
@@ -96,12 +94,10 @@ class Reagent(ScopedMethod):
             raise BenchmarkError(f"method 'reagent': {error}") from error
 
     def forwards(self, prompt_tokens: float, steps: float, scope: range | None = None) -> float:
-        """The clean forward of every step, and two for each of its probe steps: the upper limit.
+        """The clean forward of each step, and two per probe step up to the limit.
 
-        They read the tokens before the scope once.
-
-        A probe whose rule is met at once takes two forwards in all. The masked model, which is
-        small, reads the prompt once per token on top.
+        Tokens before the scope are read once. A probe that converges at once takes two forwards.
+        The masked model, which is small, additionally reads the prompt once per token.
         """
         forwards = steps * (1 + 2 * self.options.num_probes * self.options.max_probe_steps)
         before = (scope.start if scope else 0) / prompt_tokens
@@ -183,7 +179,7 @@ class Reagent(ScopedMethod):
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return the target's probability, and whether it is among the best predictions, (N,).
 
-        The samples have one explained step each.
+        Each sample has one explained step.
         """
         from pisoft.models.batching import token_batches
         from pisoft.models.gradients import attributed_values
@@ -248,30 +244,30 @@ class _Probe:
         self._logits = self.generator.random(len(self._ids))
 
     def random_mask(self, ratio: float) -> np.ndarray:
-        """Draw which tokens a probe step replaces, (T,)."""
+        """Draw the tokens that a probe step replaces, (T,)."""
         return (self.generator.random(len(self._ids)) < ratio) & self._replaceable
 
     def unimportant(self, keep: int) -> np.ndarray:
-        """Return which tokens are not among the most important ones, (T,)."""
+        """Return a mask of all tokens but the most important ones, (T,)."""
         mask = self._replaceable.copy()
         mask[np.argsort(-self.importance(), kind="stable")[:keep]] = False
         return mask
 
     def replaced(self, mask: np.ndarray) -> ExplainedSample:
-        """Return the sample with a drawn proposal at every token of a mask (T,)."""
+        """Return the sample with the tokens of a mask (T,) replaced by drawn proposals."""
         draws = self.generator.random(len(self._ids))[:, None] * self.cumulative[:, -1:]
         chosen = np.minimum((draws >= self.cumulative).sum(axis=1), self.candidates.shape[1] - 1)
         proposed = self.candidates[np.arange(len(self._ids)), chosen]
         return replace(self.single, prompt_ids=np.where(mask, proposed, self._ids).tolist())
 
     def update(self, mask: np.ndarray, value: float) -> None:
-        """Add what the fall of the target's probability says of the tokens of a mask (T,)."""
+        """Update importance after the tokens of a mask (T,) were replaced."""
         delta = np.clip(self.clean - value, -LARGEST_DELTA, LARGEST_DELTA)
         change = np.log1p(delta) - np.log1p(-delta)  # logit((Δ + 1) / 2)
         self._logits += np.where(mask, change, -change)
 
     def importance(self) -> np.ndarray:
-        """Return softmax importance over the tokens that can be replaced, 0 elsewhere, (T,)."""
+        """Return softmax importance over replaceable tokens, 0 elsewhere, (T,)."""
         if not self._replaceable.any():
             return np.zeros(len(self._ids))
         highest = self._logits[self._replaceable].max()

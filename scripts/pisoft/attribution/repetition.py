@@ -1,4 +1,4 @@
-"""What half precision changes about scores: some explained steps are attributed once more."""
+"""The effect of half precision on scores: some explained steps are repeated in float32."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ def compare_with_float32(
     rows: Sequence[Row],
     first_block: int = 0,
 ) -> None:
-    """Note in rows of a model in half precision how scores agree with those in float32.
+    """Add `float32_agreement` to the rows of a model in half precision.
 
-    `float32_agreement` is Spearman's rank correlation over the prompt's tokens. Of the blocks that
-    are compared, a key of seed, sample and step chooses one step. A row that was not chosen, whose
-    scores are constant, or that does not fit into memory has none.
+    It is Spearman's rank correlation with the scores in float32, over the prompt's tokens. In each
+    repeated block, a key of seed, sample and step chooses one step. Other rows, constant scores,
+    and steps that do not fit into memory have no agreement.
 
     Args:
         blocks: rows of `prompts` and `generations`, pairwise, of every block of samples.
-        rows: what `attribute_block` has returned for them.
-        first_block: index of the first block in the dataset, where this is a shard.
+        rows: their rows from `attribute_block`.
+        first_block: index in the dataset of a shard's first block.
     """
     if not (model.is_half_precision and method.needs_model):
         return
@@ -58,7 +58,7 @@ def compare_with_float32(
 
 
 def _chance(seed: int, part: ExplainedSample) -> float:
-    """Return a number in [0, 1) that depends on the seed, the sample and the step alone."""
+    """Return a number in [0, 1) that depends only on the seed, the sample and the step."""
     key = (seed, part.sample_id, *part.steps)
     return float(keyed_generator("attributed in float32", *key).random())
 
@@ -75,7 +75,7 @@ def _rank_correlation(scores: np.ndarray, again: np.ndarray) -> float | None:
 def _scores_in_float32(
     method: AttributionMethod, model: LanguageModel, sample: ExplainedSample
 ) -> np.ndarray:
-    """Return the scores (prompt tokens,) of one step; all weights are widened meanwhile."""
+    """Return the scores (prompt tokens,) of one step, with all weights widened for its duration."""
     context = method.context
     method.context = replace(context, token_budget=max(1, context.token_budget // 2))
     try:

@@ -1,4 +1,4 @@
-"""Value zeroing, without a forward for every token."""
+"""Value zeroing, without a forward per token."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class ValueZeroingOptions(MethodOptions):
-    """How a layer's distances become scores; the defaults are what Inseq does."""
+    """How a layer's distances become scores; the defaults are Inseq's."""
 
     threshold: float = Field(
         1e-5,
@@ -47,15 +47,14 @@ class ValueZeroingOptions(MethodOptions):
 class ValueZeroing(AttributionMethod):
     """Cosine distance of a layer's output when token i's value vector is zero, mean over layers.
 
-    By default, distances of a layer become shares of their sum, as in Inseq, which the paper uses.
+    By default, the distances of a layer become shares of their sum, as in Inseq and the paper.
 
     Zeroing the value of token i in one layer changes its attention output at the predicting
-    position by −Σ_h p_hi·v_hi, and nothing else there depends on that value. So all tokens together
-    cost one pass through the modules behind attention: as much as two forward passes, where the
-    definition takes one per token. This pass is in float32 at least, because in a long prompt, one
-    token changes the output by little more than a 16-bit type can resolve. Inseq computes 1 − cos
-    in float32, with an error of some 1e-7, so a distance near the threshold may count here but not
-    in Inseq.
+    position by −Σ_h p_hi·v_hi, and nothing else at that position. All tokens together therefore
+    cost one pass through the modules after attention, about two forward passes, instead of one
+    forward per token. The pass is in float32 or better: in a long prompt, one token changes the
+    output by little more than 16-bit precision resolves. Inseq computes 1 − cos in float32, with an
+    error of about 1e-7, so a distance near the threshold may count here but not in Inseq.
     """
 
     label = "Value Zeroing"
@@ -67,16 +66,16 @@ class ValueZeroing(AttributionMethod):
     options: ValueZeroingOptions
 
     def check(self, model: LanguageModel) -> None:
-        """Raise a BenchmarkError if layers cannot be followed, or are fewer than asked for.
+        """Raise a BenchmarkError if layers cannot be followed, or option `layers` exceeds them.
 
-        It is tried on a dozen tokens, against their values zeroed one by one.
+        The layers are tested on a dozen tokens, against zeroing their values one by one.
         """
         super().check(model)
         self.last_layers(model, self.options.layers)
         self._behind(model)
 
     def _behind(self, model: LanguageModel) -> Sequence[torch.nn.Module]:
-        """Return what the last layer's output passes, having tried that layers can be followed."""
+        """Return the modules after the last layer, once layers have proved to be followed."""
         from pisoft.models.layers import modules_behind, require_rows
 
         def followed(model: LanguageModel) -> Sequence[torch.nn.Module]:
@@ -86,11 +85,11 @@ class ValueZeroing(AttributionMethod):
         return self.prepared(model, followed)
 
     def forwards(self, prompt_tokens: float, steps: float) -> float:
-        """A forward, and for every step the better part of another: what comes behind attention."""
+        """One forward, and per step most of another: the modules after attention."""
         return 1 + steps
 
     def float32_forwards(self, prompt_tokens: float, steps: float) -> float:
-        """All that comes behind attention."""
+        """All modules after attention."""
         return steps
 
     def attribute(self, model: LanguageModel, batch: Batch) -> list[torch.Tensor]:
@@ -121,7 +120,7 @@ class ValueZeroing(AttributionMethod):
         return batch.split(totals)
 
     def _layer_scores(self, distances: torch.Tensor) -> torch.Tensor:
-        """Return the scores (B, T) of one layer's distances (B, T), 0 behind the position."""
+        """Return the scores (B, T) from one layer's distances (B, T), 0 after the position."""
         scores = distances.masked_fill(distances < self.options.threshold, 0)
         if not self.options.normalise_layers:
             return scores
