@@ -1,4 +1,4 @@
-"""What the model answers to prompts, and scores of their tokens: from a method, or given."""
+"""The model's answers to prompts, and scores of their tokens, computed or imported."""
 
 from __future__ import annotations
 
@@ -62,17 +62,17 @@ def attribute(
         method: name of an attribution method, or a function of token ids and the target's id.
         generated: ids of tokens that follow the prompt and precede the explained one.
         target: id of the explained token; None: the one that the model would generate.
-        foil: id of the token that it is contrasted with: the difference of their logits is
-            explained. A function is not told of it. None: the target alone.
-        scope: the tokens that perturbation methods perturb, as `evaluation.scope` of a run file
-            has them; others get 0 from these methods.
-        seed: of methods that draw random numbers.
+        foil: id of a token to contrast the target with: the difference of their logits is
+            explained. Functions do not receive it. None: no contrast.
+        scope: the tokens that perturbation methods perturb, like `evaluation.scope` of a run file;
+            these methods score all others 0.
+        seed: seed of methods that draw random numbers.
         masked: see :func:`pisoft.load_masked`, for methods that need one.
         options: options of the method.
 
     Raises:
-        BenchmarkError: an unknown method or option, more tokens than the model can read, an id
-            outside its vocabulary, a foil that is the target, or no token to explain.
+        BenchmarkError: an unknown method or option, too many tokens for the model, an id outside
+            its vocabulary, a foil equal to the target, or no token to explain.
     """
     if not isinstance(method, str) and (options or not callable(method)):
         raise BenchmarkError(
@@ -110,7 +110,7 @@ def attribute(
 
 
 def _preferred(model: LanguageModel, prompt: Prompt, budget: int) -> int:
-    """Return the id of the token that the model answers first."""
+    """Return the id of the first token of the model's answer."""
     (answer,) = answers(model, [prompt], budget)
     if answer["status"] != OK:
         ended = answer["status"] == EMPTY_GENERATION  # else no score of a target can be had either
@@ -177,7 +177,7 @@ def scored_rows(
         samples: rows of `prompts` and `generations`.
         scorer: a method; a function; or scores of every sample, (prompt tokens,) or (steps, prompt
             tokens).
-        block_size: samples that a method is given at once.
+        block_size: samples that a method gets at once.
 
     Raises:
         BenchmarkError: scores that do not fit their prompt.
@@ -214,7 +214,7 @@ def _called(function: Function, prompt: Prompt, answer: Row, where: str) -> np.n
 
 
 def _array(scores: Any, where: str, *shapes: tuple[int, ...]) -> np.ndarray:
-    """Return scores of one of the given shapes as they are stored, in float32."""
+    """Return scores as float32, checked to have one of the shapes."""
     array = as_array(scores, where, np.float32)
     if array.shape not in shapes:
         allowed = " or ".join(map(str, shapes))

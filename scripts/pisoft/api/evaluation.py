@@ -55,7 +55,7 @@ COLUMNS += ["value", "low", "high", "n", "n_failed", "failures"]
 
 
 class Settings(SeededSettings, GenerationSettings):
-    """What :func:`evaluate` takes by name, as in a run file but for how many steps it explains."""
+    """Keyword settings of :func:`evaluate`: those of a run file, plus the number of steps."""
 
     protocol: Protocol = "dynamic"
     max_new_tokens: int = Field(1, gt=0)
@@ -84,32 +84,32 @@ def evaluate(
     masked: MaskedLanguageModel | None = None,
     **settings: Any,
 ) -> pd.DataFrame:
-    """Return how faithful scores are to a model: curves and areas over π, and original metrics.
+    """Return the faithfulness of scores: curves over π, areas under them, and original metrics.
 
-    Each row is a mean over prompts with its 95 % interval. A prompt that fails is left out of the
-    mean and counted in `n_failed`; `failures` says why. Higher is better for every metric.
+    Each row is a mean over prompts with its 95 % interval. Failed prompts are excluded from the
+    mean and counted in `n_failed`; `failures` gives the reasons. Higher is better for every metric.
 
     Args:
         model: folder, name on the hub, or a model of transformers; see :func:`pisoft.load`.
         prompts: a list of what :func:`pisoft.prompt` returns or takes: texts or lists of messages.
-        method_or_scores: name of an attribution method; a function of the token ids that are read
-            and the explained token's id, which returns one score per id; or for each prompt an
-            array with one score per token, or what :func:`pisoft.attribute` returns.
-        tokenizer: of a model of transformers.
-        options: options of the method that is given by name.
+        method_or_scores: name of an attribution method; a function of the input ids and the
+            explained token's id that returns one score per input id; or, for each prompt, an array
+            with one score per token, or what :func:`pisoft.attribute` returns.
+        tokenizer: tokenizer of a model of transformers.
+        options: options of a method given by name.
         masked: see :func:`pisoft.load_masked`, for methods that need one.
         settings: keys of `evaluation` in a run file (`pi_grid`, `draws`, `scope`, …), and
             `protocol` (`dynamic` or `fixed` routing), `seed` (of masks and methods),
-            `max_new_tokens` and `step_interval` (tokens that the model generates, and every how
-            many of them one is explained; by default its next token), `block_size` and
-            `token_budget` (prompts and tokens at once).
+            `max_new_tokens` and `step_interval` (number of generated tokens, and the interval of
+            explained ones; by default only the next token), `block_size` and `token_budget`
+            (prompts and tokens at once).
 
     Returns:
         Rows by `metric`: `auc_pi_soft_ns`, `auc_pi_soft_nc`, `soft_ns`, `soft_nc`, and
         `pi_soft_ns` and `pi_soft_nc` at every `pi`.
 
     Raises:
-        BenchmarkError: an argument that is not allowed, or a model that cannot be evaluated.
+        BenchmarkError: an invalid argument, or a model that cannot be evaluated.
     """
     evaluation = validate(Settings, settings, "evaluate")
     loaded = load(model, tokenizer)
@@ -148,10 +148,10 @@ def plot(answer: pd.DataFrame) -> Figure:
     """Draw π-Soft-NS and π-Soft-NC over π with their 95 % intervals, a panel per method.
 
     Args:
-        answer: what :func:`pisoft.evaluate` returns, or several of them, by `pandas.concat`.
+        answer: the result of :func:`pisoft.evaluate`, or several joined by `pandas.concat`.
 
     Raises:
-        BenchmarkError: no such rows, or several models or protocols.
+        BenchmarkError: it has no such rows, or several models or protocols.
     """
     is_answer = isinstance(answer, pd.DataFrame) and {*COLUMNS} <= {*answer.columns}
     if not is_answer or not answer["metric"].isin(CURVE_METRICS).any():
@@ -173,7 +173,7 @@ def plot(answer: pd.DataFrame) -> Figure:
 
 
 def _scores(method_or_scores: Any, prompts: int) -> Function | list[Any]:
-    """Return a function as it is, or a list with scores for each prompt."""
+    """Return a function unchanged, or a list of scores by prompt."""
     if callable(method_or_scores):
         return method_or_scores
     if not isinstance(method_or_scores, Iterable) or isinstance(method_or_scores, Scores | Mapping):
@@ -190,7 +190,7 @@ def _scores(method_or_scores: Any, prompts: int) -> Function | list[Any]:
 def _measured(
     model: LanguageModel, samples: Sequence[Sample], evaluation: Settings, budget: int
 ) -> pa.Table:
-    """Return rows of contract `soft`: what every draw changes."""
+    """Return rows of contract `soft`: the measures of every draw."""
     in_blocks = blocks(samples, evaluation.block_size)
     evaluations = evaluations_of_cell(model, in_blocks, evaluation, evaluation.seed)
     perturber, in_float32 = (

@@ -1,4 +1,4 @@
-"""Models for use from Python: from a folder, from the hub, or loaded before by transformers."""
+"""Models for use from Python: from a folder, from the hub, or already loaded by transformers."""
 
 from __future__ import annotations
 
@@ -33,21 +33,21 @@ def load(
 ) -> LanguageModel:
     """Load a model, or prepare one that transformers has loaded.
 
-    The latter stays the same object, of its type and on its device: it is frozen, put into
-    evaluation mode, and gets the attention implementation that methods look into.
+    A model of transformers keeps its identity, dtype and device. It is frozen, switched to
+    evaluation mode, and gets an attention implementation with probes.
 
     Args:
         source: folder; if there is no such folder, `owner/name` on the Hugging Face hub; or a
             causal language model of transformers.
-        tokenizer: of such a model; it must be a fast one.
+        tokenizer: fast tokenizer of a model of transformers.
         revision: branch, tag or commit on the hub; by default `main`.
         dtype: `float32` (default), `bfloat16`, `float16` or `float64`.
         quantization: `none` (default) or `nf4` (4-bit weights).
         device: `auto` (default), `cpu` or `cuda`.
 
     Raises:
-        BenchmarkError: the model cannot be found, read, or followed, or lacks its tokenizer, or an
-            argument is not for such a model.
+        BenchmarkError: the model cannot be found or read, is not supported, or lacks its tokenizer;
+            or an argument does not apply to such a model.
     """
     choices = {"revision": revision, "dtype": dtype, "quantization": quantization, "device": device}
     options = {
@@ -86,14 +86,14 @@ def load_masked(source: str | Path, *, revision: str | None = None) -> MaskedLan
         revision: branch, tag or commit on the hub; by default `main`.
 
     Raises:
-        BenchmarkError: the model cannot be found or read, or predicts no masked tokens.
+        BenchmarkError: the model cannot be found or read, or is not a masked language model.
     """
     options = {} if revision is None else {"revision": revision}
     return load_masked_model(*_located(source, device="cpu", **options), torch.device("cpu"))
 
 
 def _located(source: Any, **options: Any) -> tuple[LoadedModel, Path | None]:
-    """Return what names a model that is to be loaded, and its folder if it has one."""
+    """Return the settings of a model to load, and its folder, if it is local."""
     if not isinstance(source, str | Path):
         raise BenchmarkError(
             "model: expected a folder, a name on the hub or a model of transformers, got "

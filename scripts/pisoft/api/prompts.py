@@ -27,16 +27,16 @@ Messages = str | Sequence[Mapping[str, str]]
 
 @in_one_line
 def prompt(model: AnyModel, messages: Messages, *, label_words: Sequence[str] = ()) -> Prompt:
-    """Build a prompt; what the user says is its content, which perturbations may touch.
+    """Build a prompt whose user turns are its content, which perturbations may touch.
 
     Args:
         model: the model that will read it; see :func:`pisoft.load`.
-        messages: turns with `role` (`system` or `user`) and `content`, put into the model's chat
+        messages: turns with `role` (`system` or `user`) and `content` for the model's chat
             template; or plain text, for models without a template.
-        label_words: the answers that the model chooses from; none: its next token is open.
+        label_words: answers to choose from; by default, the model generates freely.
 
     Raises:
-        BenchmarkError: a wrong message, no content, or more tokens than the model can read.
+        BenchmarkError: an invalid message, no content, or too many tokens for the model.
     """
     return usable_prompt(load(model), messages, label_words)
 
@@ -44,7 +44,7 @@ def prompt(model: AnyModel, messages: Messages, *, label_words: Sequence[str] = 
 def usable_prompt(
     model: LanguageModel, messages: Messages | Prompt, label_words: Sequence[str] = ()
 ) -> Prompt:
-    """Return what :func:`prompt` does; a prompt that has been built is returned as it is."""
+    """Return a prompt unchanged if it is built, else build it by :func:`prompt`."""
     row = _row(model, messages, label_words, "prompt")
     if row["status"] != OK:
         raise BenchmarkError(f"prompt: cannot be built: {row['status']}: {STATUSES[row['status']]}")
@@ -55,15 +55,15 @@ def usable_prompt(
 def prompt_rows(
     model: LanguageModel, prompts: Iterable[Messages | Prompt], reserved: int = 0
 ) -> list[Prompt]:
-    """Return a row for each prompt; one that cannot be built has a status that says why.
+    """Return a row for each prompt; the status of a row says why a prompt could not be built.
 
     Args:
         model: the model that will read them.
-        prompts: what :func:`prompt` returns or takes.
-        reserved: tokens that the model reads behind a prompt.
+        prompts: results or arguments of :func:`prompt`.
+        reserved: number of tokens that the model reads after a prompt.
 
     Raises:
-        BenchmarkError: no list, an item that is no prompt, or two equal ones.
+        BenchmarkError: not a list, an item that is not a prompt, or two equal ones.
     """
     if isinstance(prompts, str | Mapping | DataFrame) or not isinstance(prompts, Iterable):
         kind = type(prompts).__name__
@@ -86,7 +86,7 @@ def prompt_rows(
 
 
 def check_length(model: LanguageModel, ids: Sequence[int], where: str) -> None:
-    """Raise a BenchmarkError if tokens are more than the model can read."""
+    """Raise a BenchmarkError if there are too many tokens for the model."""
     if model.context is not None and len(ids) > model.context:
         raise BenchmarkError(
             f"{where}: {len(ids)} tokens are more than the {model.context} that model "
@@ -135,7 +135,7 @@ def _row(
 
 
 def _turn(turn: Any, where: str) -> Message:
-    """Return a turn whose content stands for itself, braces included."""
+    """Return a turn with its content escaped for `str.format`."""
     if not isinstance(turn, Mapping):
         kind = type(turn).__name__
         raise BenchmarkError(f"{where}: expected a message with `role` and `content`, got {kind}")
@@ -146,7 +146,7 @@ def _turn(turn: Any, where: str) -> Message:
 
 
 def _with_field(turn: Message, name: str) -> Message:
-    """Return a turn whose content is the field if the user speaks."""
+    """Return a turn; the content of a user turn becomes the field."""
     return turn.model_copy(update={"content": f"{{{name}}}"}) if turn.role == "user" else turn
 
 

@@ -27,8 +27,8 @@ class Scores:
 
     Attributes:
         prompt: row of contract `prompts`.
-        answer: row of contract `generations`: which token is explained, and those before it.
-        values: (prompt tokens,), float32; `numpy.asarray(scores)` also gives them.
+        answer: row of contract `generations`: the explained token and those before it.
+        values: (prompt tokens,), float32; also `numpy.asarray(scores)`.
     """
 
     prompt: Prompt
@@ -50,7 +50,7 @@ class Scores:
         return self.values[np.asarray(self.prompt["content_mask"])]
 
     def _repr_html_(self) -> str:
-        """Return the prompt with its content coloured by score, the lowest white."""
+        """Return the prompt as HTML, its content coloured by score; the lowest is white."""
         shades = np.zeros(len(self))
         if np.isfinite(self.content).all():
             shades[np.asarray(self.prompt["content_mask"])] = normalise(self.content, "minmax")
@@ -68,7 +68,7 @@ class Scores:
 
 
 def as_array(scores: Any, where: str, dtype: type[np.floating]) -> np.ndarray:
-    """Return scores as an array, also of a tensor of whatever type and device."""
+    """Return scores, or a tensor of any dtype and device, as an array."""
     if isinstance(scores, torch.Tensor):
         scores = scores.detach().cpu().double()
     try:
@@ -81,12 +81,13 @@ def as_array(scores: Any, where: str, dtype: type[np.floating]) -> np.ndarray:
 def calibrate(
     scores: Scores | ArrayLike, pi: float, *, normalisation: Normalisation = "minmax"
 ) -> tuple[float, np.ndarray]:
-    """Return the power α that calibrates scores, and the probabilities of keeping each token, (m,).
+    """Return the power α that calibrates scores, and each token's retaining probability, (m,).
 
-    Their mean is π: scores in [0, 1], to the power α.
+    The probabilities are scores in [0, 1] to the power α; their mean is π.
 
     Args:
-        scores: of a prompt, of which its content counts; or raw scores of perturbable tokens, (m,).
+        scores: scores of a prompt, whose content is used; or raw scores of perturbable tokens,
+            (m,).
         pi: target retaining probability, in (0, 1).
         normalisation: how raw scores become scores in [0, 1].
 

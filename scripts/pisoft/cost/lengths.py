@@ -1,4 +1,4 @@
-"""How long prompts and answers are: measured where they exist, estimated where not."""
+"""Lengths of prompts and answers: measured if they exist, otherwise estimated."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ class SampleLengths:
 
     @property
     def read(self) -> int:
-        """Tokens that the model has read at the last explained step."""
+        """Tokens read at the last explained step."""
         return self.prompt + max(self.steps)
 
 
 @dataclass(frozen=True)
 class Lengths:
-    """The samples of one model and dataset in their order, without those that failed."""
+    """The samples of one model and dataset in order, without failed ones."""
 
     samples: tuple[SampleLengths, ...]
     origin: str
@@ -58,12 +58,12 @@ class Lengths:
         return Counter(self.samples)
 
     def as_spans(self) -> Lengths:
-        """Return the same samples with all explained steps as one, which reads as much."""
+        """Return the same samples with all explained steps merged into the last."""
         samples = tuple(replace(sample, steps=(max(sample.steps),)) for sample in self.samples)
         return replace(self, samples=samples)
 
     def total(self, quantity: Callable[[SampleLengths], Any], start: Any = 0) -> Any:
-        """Return the sum of a quantity over all samples, and of what it starts with."""
+        """Return the sum of a quantity over all samples, plus `start`."""
         return sum((count * quantity(sample) for sample, count in self._counts.items()), start)
 
     def mean(self, quantity: Callable[[SampleLengths], float]) -> float:
@@ -74,11 +74,11 @@ class Lengths:
 def sample_lengths(config: Config, model: str, dataset: str, results: Path | None) -> Lengths:
     """Return the lengths of a model's prompts and answers on a dataset.
 
-    They are measured in a run's folder, if prompts are there; None: they are not.
+    They are measured if the run's folder has prompts; with None as folder, they are estimated.
 
     Raises:
-        BenchmarkError: there are no prompts yet, and the catalogue does not say how long records
-            are or how many there are; or a file cannot be read.
+        BenchmarkError: there are no prompts yet, and the catalogue lacks the length or number of
+            records; or a file cannot be read.
     """
     cell = cell_path(model, dataset, shards(config, model, dataset))
     if results is None or not is_complete(results / "data/prompts" / cell):
@@ -109,7 +109,7 @@ def _answered(
 
 
 def _full_answer(config: Config, dataset: str) -> Row:
-    """Return an answer that is as long as it may be; a label is one token."""
+    """Return an answer of maximal length; a label is one token."""
     generation = config.run_file.generation
     is_label = config.datasets[dataset].task == "classification"
     length = 1 if is_label else generation.max_new_tokens
@@ -118,7 +118,7 @@ def _full_answer(config: Config, dataset: str) -> Row:
 
 
 def _estimated(config: Config, name: str) -> tuple[SampleLengths, ...]:
-    """Return samples whose records have the catalogue's mean length, as many as it may give."""
+    """Return as many samples as the dataset may give, of the catalogue's mean length."""
     source, expected = config.datasets[name].source, config.datasets[name].expected
     if expected is None:
         raise BenchmarkError(

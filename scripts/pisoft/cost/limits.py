@@ -1,7 +1,7 @@
-"""What a model's job asks of a batch system: minutes and main memory, as planned, with room.
+"""Limits of a model's jobs on a batch system: planned minutes and main memory, plus a margin.
 
-A limit that is too small ends a job, one that is too large makes it wait: so there is room, and a
-job that is tried again asks for as many times of both as it has been tried.
+Too small a limit ends a job; too large a limit makes it wait. Each retry therefore multiplies the
+limits by the number of attempts.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ LIBRARIES = 3e9  # bytes of main memory: Python, torch, CUDA, rows
 
 @dataclass(frozen=True)
 class Limits:
-    """What a job may take: minutes, and MB of main memory; and the seconds that it should."""
+    """The limits of a job, minutes and MB of main memory, and its planned seconds."""
 
     runtime: int
     mem_mb: int
@@ -41,11 +41,11 @@ UNPLANNED = Limits(runtime=60, mem_mb=4000)
 
 
 class RunLimits:
-    """The limits of a run's jobs, planned for a model when they are first asked for.
+    """The limits of a run's jobs, planned on first use of each model.
 
     Args:
-        results: its folder, in whose prompts and generations lengths are measured.
-        rate: FLOP/s of a GPU; None: not known, and no job's time is planned.
+        results: the run's folder, whose prompts and generations give lengths.
+        rate: FLOP/s of a GPU; None: unknown, so no time is planned.
     """
 
     def __init__(self, config: Config, results: Path, rate: float | None) -> None:
@@ -53,11 +53,11 @@ class RunLimits:
         self._of_model = cache(self._plan)
 
     def check(self) -> None:
-        """Refuse a run whose jobs cannot be planned, though the speed of its GPUs is given.
+        """Check that jobs can be planned, if the speed of the GPUs is given.
 
         Raises:
-            BenchmarkError: the weights of a GPU's model or lengths of its prompts are not known,
-                and its entry does not say what its jobs ask for.
+            BenchmarkError: the weights of a model on a GPU or the lengths of its prompts are
+                unknown, and its entry does not set the limits of its jobs.
         """
         for name, entry in self._config.models.items():
             resources = entry.resources
@@ -70,7 +70,7 @@ class RunLimits:
                 ) from error
 
     def of(self, rule: str, cell: str) -> Limits:
-        """Return the limits of a job that loads a model, by its wildcards as paths have them."""
+        """Return the limits of a job that loads a model, by its wildcards."""
         name = model_of(rule, cell)
         resources = self._config.models[name].resources
         if resources.runtime and resources.mem_mb:
@@ -80,13 +80,13 @@ class RunLimits:
         return Limits(resources.runtime or limits.runtime, resources.mem_mb or limits.mem_mb)
 
     def seconds(self, rule: str, cell: str) -> float:
-        """Return about how long a job takes, for comparison with other jobs of the run."""
+        """Return the estimated seconds of a job, comparable with other jobs of the run."""
         name = model_of(rule, cell)
         planned = self._of_model(name)[0] if name in self._config.models else {}
         return planned.get((rule, cell), UNPLANNED).planned
 
     def _plan(self, name: str) -> tuple[dict[tuple[str, str], Limits], BenchmarkError | None]:
-        """Return the limits of a model's jobs by rule and cell, and why there are none."""
+        """Return the limits of a model's jobs by rule and cell, or why there are none."""
         entry = self._config.models[name]
         config = self._config.model_copy(update={"models": {name: entry}})
         try:
@@ -110,22 +110,22 @@ class RunLimits:
 
 
 def model_of(rule: str, cell: str) -> str:
-    """Return the name of a job's model, or of what stands in its place."""
+    """Return the model of a job, or the first name of its cell if it loads none."""
     names = cell.split("/")
     routed = rule in ("evaluate_soft", "inspect_inputs")
     return names[min(routed, len(names) - 1)].partition(MARK)[0]
 
 
 def runtime_limit(seconds: float) -> int:
-    """Return the minutes that a job may take which is planned to take so many seconds."""
+    """Return the runtime limit, minutes, of a job planned to take `seconds`."""
     return max(LEAST_RUNTIME, math.ceil(RUNTIME_SAFETY * seconds / 60))
 
 
 def memory_held(parameters: float, entry: ModelEntry, on_gpu: bool) -> dict[str, float]:
     """Return the bytes of weights that a model's jobs hold in main memory, by rule.
 
-    On a CPU these are all of the model's. Those of a GPU's model pass through: their files are
-    mapped, and the kernel drops what has been read, so that the largest file is enough.
+    On a CPU, these are all weights. With a GPU, files are memory-mapped and pages already read are
+    dropped, so the largest file suffices.
     """
     original = weight_bytes(parameters, entry.dtype)
     single = weight_bytes(parameters, "float32")
@@ -140,5 +140,5 @@ def memory_held(parameters: float, entry: ModelEntry, on_gpu: bool) -> dict[str,
 
 
 def memory_limit(weights: float) -> int:
-    """Return the MB of main memory that a job may take which holds so many bytes of weights."""
+    """Return the memory limit, MB, of a job that holds `weights` bytes of weights."""
     return 100 * math.ceil((MEMORY_SAFETY * weights + LIBRARIES) / 1e8)

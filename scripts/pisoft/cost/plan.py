@@ -1,10 +1,11 @@
-"""Every job of a run, with the tokens that it has a model read.
+"""Every job of a run, with the number of tokens that its model reads.
 
-A forward pass takes 2 · weights · tokens floating-point operations. That leaves out attention over
-long texts and counts embeddings: 5 % too much on the paper's run, a quarter on tiny models.
+A forward pass is counted as 2 · weights · tokens floating-point operations. This omits attention
+over long texts and includes embeddings, 5 % too much on the paper's run and a quarter on tiny
+models.
 
-Three things take longer on a GPU than their operations say: float32 in a model of half precision,
-the numbers that IFR works through one by one, and start-up.
+Three costs on a GPU are added separately: float32 in a model of half precision, IFR's element-wise
+operations, and start-up.
 """
 
 from __future__ import annotations
@@ -76,7 +77,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Plan:
-    """A run's jobs in the order of the data, and what their costs follow from."""
+    """A run's jobs in the order of the data flow, and the quantities that determine their cost."""
 
     jobs: tuple[Job, ...]  # all of them, up to the evaluation
     lengths: dict[tuple[str, str], Lengths]  # of prompts and answers, by model and dataset
@@ -87,26 +88,26 @@ class Plan:
     gradient_methods: tuple[str, ...]
 
     def flops(self, job: Job, tokens: float) -> float:
-        """Return the floating-point operations of a job's model that reads so many tokens."""
+        """Return the floating-point operations of a job's model for a number of tokens."""
         return 2 * self.parameters[job.model] * tokens + job.masked_flops if job.model else 0
 
     def seconds(self, job: Job, rate: float, tokens: float | None = None) -> float:
-        """Return how long a job takes at so many FLOP/s; without tokens, with all that it may."""
+        """Return the seconds of a job at a rate in FLOP/s, by default at its most tokens."""
         flops = self.flops(job, job.high if tokens is None else tokens)
         flops += (FLOAT32_TIME - 1) * job.float32_flops
         return job.start_up + job.memory_seconds + flops / rate
 
     def holds_gpu(self, job: Job) -> bool:
-        """Return whether a job has a GPU for as long as it runs."""
+        """Return whether a job occupies a GPU."""
         model = self.resources.get(job.model or "")
         return model is not None and model.gpu > 0 and job.rule in LOADING_RULES
 
 
 def plan_run(config: Config, results: Path | None) -> Plan:
-    """Plan a run by the prompts and generations in its folder; None: nothing is measured.
+    """Plan a run from the prompts and generations in its folder, or with None from estimates.
 
     Raises:
-        BenchmarkError: a model's number of weights or a dataset's lengths are not known.
+        BenchmarkError: a model's number of weights or a dataset's lengths are unknown.
     """
     models = {name: _Model(config, name, results) for name in config.models}
     jobs = [Job("fetch_dataset", name) for name in config.datasets]
@@ -151,9 +152,9 @@ def plan_run(config: Config, results: Path | None) -> Plan:
 
 
 def costs_by_pi(config: Config, results: Path | None, rate: float) -> np.ndarray:
-    """Return seconds of all work on records with 1, 2, …, P retaining probabilities per step.
+    """Return the seconds of all work on records with 1, 2, …, P retaining probabilities per step.
 
-    Start-up and trainings are left out. The number of draws is fixed.
+    Start-up and training are excluded. The number of draws is fixed.
     """
     run_file = config.run_file
 
@@ -169,7 +170,7 @@ def costs_by_pi(config: Config, results: Path | None, rate: float) -> np.ndarray
 
 
 class _Model:
-    """A model of the run, and the jobs that it is loaded for."""
+    """A model of the run and the jobs that load it."""
 
     def __init__(self, config: Config, name: str, results: Path | None) -> None:
         self._config, self.name, self._entry = config, name, config.models[name]
@@ -187,16 +188,16 @@ class _Model:
         return {part: self._lengths_of(part) for part in names}
 
     def _cut_lengths(self, part: str) -> Lengths:
-        """Return the lengths of a part, whose range does not count samples that failed."""
+        """Return the lengths of a part, whose range skips failed samples."""
         lengths = self.lengths[dataset_of(part)]
         return replace(lengths, samples=lengths.samples[slice(*(sample_range(part) or (None,)))])
 
     def job(
         self, rule: str, cell: str, low: float, high: float | None = None, *, float32: float = 0
     ) -> Job:
-        """Return a job that loads the model; it reads as many tokens at most as at least.
+        """Return a job that loads the model and reads `low` to `high` tokens; None: exactly `low`.
 
-        `float32` are those of a model in half precision that it reads in float32.
+        `float32` counts the tokens that a model in half precision reads in float32.
         """
         read = stored_bytes(self.parameters, self._entry)
         seconds = self._start_up(read, quantises=not self._entry.is_quantised_once)
@@ -205,14 +206,14 @@ class _Model:
         return Job(rule, cell, self.name, low, high, seconds, float32_flops=slow)
 
     def _start_up(self, read: float, *, quantises: bool) -> float:
-        """Return the seconds before a job's work begins, by the bytes of weights that it reads."""
+        """Return the start-up seconds of a job, given the bytes of weights that it loads."""
         seconds = START_UP_WITH_MODEL + read / READING_SPEED
         if quantises and self._entry.quantization != "none" and self._device == "cpu":
             seconds += self.parameters / QUANTISING_SPEED
         return seconds
 
     def making_jobs(self) -> Iterator[Job]:
-        """Yield the model's conversion, or its trainings, which take all their steps at most."""
+        """Yield the conversion or the training jobs of the model, with the maximum of steps."""
         source = self._entry.source
         if self._entry.is_converted:
             read = weight_bytes(self.parameters, self._entry.dtype)
@@ -267,7 +268,7 @@ class _Model:
                 yield job
 
     def _attribution(self, cell: str, name: str, part: str, lengths: Lengths) -> Job:
-        """Return the job of an attribution; the shortest sample is attributed twice, to warm up."""
+        """Return an attribution job; the shortest sample is attributed twice, as a warm-up."""
         entry = self._config.evaluated_methods[name]
         assert entry.file is not None
         budget = self._entry.token_budget or TOKEN_BUDGETS[self._device]
@@ -290,7 +291,7 @@ class _Model:
         return self._with_masked_model(job, work.masked) if method.needs_masked_model else job
 
     def _with_masked_model(self, job: Job, tokens: float) -> Job:
-        """Return a job with what the run's masked model takes to read so many tokens."""
+        """Return a job plus the cost of `tokens` tokens of the run's masked model."""
         ((name, masked),) = self._config.masked_models.items()
         weights = parameters_of(name, masked.source, self._results)
         flops = 2 * weights * tokens
@@ -303,7 +304,7 @@ class _Model:
         )
 
     def _evaluated_again(self, part: str, lengths: Lengths, grid: int) -> float:
-        """Return the tokens of the steps, one in some blocks, repeated in float32 with one draw."""
+        """Return the tokens of steps repeated in float32 with one draw, one step in some blocks."""
         if not self._is_half or not lengths.samples:
             return 0
         repeated = self._repeated_blocks(part, lengths, is_repeated)
@@ -311,7 +312,7 @@ class _Model:
         return whole * repeated / lengths.total(lambda sample: len(sample.evaluated))
 
     def _repeated_blocks(self, part: str, lengths: Lengths, is_one: Callable[[int], bool]) -> int:
-        """Return how many blocks of a part have a step that is repeated in float32."""
+        """Return the number of a part's blocks in which a step is repeated in float32."""
         block = self._config.run_file.block_size
         first, blocks = first_sample(part) // block, math.ceil(len(lengths.samples) / block)
         return sum(map(is_one, range(first, first + blocks)))

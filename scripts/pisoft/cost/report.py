@@ -1,4 +1,4 @@
-"""A plan as text: a table by rule, the lengths it is based on, and what is assumed."""
+"""A plan as text: a table by rule, the lengths behind it, and its assumptions."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def flops_per_second(text: str) -> float:
     """Read a number of TFLOP/s.
 
     Raises:
-        BenchmarkError: it is no number greater than 0.
+        BenchmarkError: it is not a number above 0.
     """
     try:
         number = float(text)
@@ -73,7 +73,7 @@ def flops_per_second(text: str) -> float:
 
 
 def plan_text(plan: Plan, rate: float | None) -> str:
-    """Return the plan of a run, to be printed; without FLOP/s of its device, no time is shown."""
+    """Return the printed plan of a run; without FLOP/s of the device, it has no times."""
     stages: dict[str, list[Job]] = {}
     for job in plan.jobs:
         stages.setdefault(job.rule, []).append(job)
@@ -113,7 +113,7 @@ def plan_text(plan: Plan, rate: float | None) -> str:
 
 
 def _origins(plan: Plan) -> str:
-    """Return whether lengths are measured, and of which models and datasets, if they differ."""
+    """Return the source of lengths, measured or estimated, by model and dataset if they differ."""
     origins: dict[str, list[str]] = {}
     for cell, lengths in plan.lengths.items():
         origins.setdefault(lengths.origin, []).append(" · ".join(cell))
@@ -123,7 +123,7 @@ def _origins(plan: Plan) -> str:
 
 
 def _over_runtime(plan: Plan, rate: float) -> list[str]:
-    """Return a line for each model with jobs that are planned to exceed its `resources.runtime`."""
+    """Return a line for each model whose planned jobs exceed its `resources.runtime`."""
     lines = []
     for name, resources in plan.resources.items():
         jobs = [job for job in plan.jobs if job.model == name and job.rule in LOADING_RULES]
@@ -141,7 +141,7 @@ def _over_runtime(plan: Plan, rate: float) -> list[str]:
 
 
 def _method_rows(plan: Plan, rate: float) -> Iterator[tuple[str, ...]]:
-    """Yield what each method takes at most: attribution, evaluation, all GPU-hours."""
+    """Yield the maximum cost of each method: attribution, evaluation, total GPU-hours."""
     jobs: dict[str, dict[str, list[Job]]] = {}
     for job in plan.jobs:
         if job.rule in ("attribute", "evaluate_soft", "evaluate_ranking"):
@@ -156,7 +156,7 @@ def _method_rows(plan: Plan, rate: float) -> Iterator[tuple[str, ...]]:
 
 
 def _fit_rows(plan: Plan) -> Iterator[tuple[str, ...]]:
-    """Yield how many tokens of a batch fit on a GPU beside a model's weights, 0 if these do not."""
+    """Yield the tokens of a batch that fit on a GPU beside a model's weights; 0: none do."""
     for name, per_token in plan.token_bytes.items():
         room = max(0, CARD - plan.memory[name])
         yield name, *(scaled(room / size) for size in per_token)
@@ -188,12 +188,12 @@ def _hours(hours: float) -> str:
 
 
 def _range(bounds: Iterable[float], text_of: Callable[[float], str]) -> str:
-    """Return two numbers as one text, or one number if they look alike."""
+    """Return a range as text, or a single number if both ends look alike."""
     return " to ".join(dict.fromkeys(map(text_of, bounds)))
 
 
 def _table(rows: Sequence[Sequence[str]], rules_below: Collection[int]) -> list[str]:
-    """Return rows as lines: the first column to the left, the others to the right."""
+    """Return rows as lines, the first column left-aligned, the others right-aligned."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = []
     for index, (first, *numbers) in enumerate(rows):

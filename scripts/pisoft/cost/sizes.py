@@ -1,4 +1,4 @@
-"""How many weights a model has, without loading it, and the bytes of these and of their files."""
+"""The number of weights of a model, without loading it, and their bytes in memory and on disk."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ NUMBER_BYTES = {"float64": 8, "float32": 4, "bfloat16": 2, "float16": 2}
 def parameters_of(
     name: str, source: ModelSource | UnigramMaskedModel, results: Path | None = None
 ) -> float:
-    """Return a model's number of weights: of its files, its settings, or its catalogue entry.
+    """Return a model's number of weights, from its files, its settings or its catalogue entry.
 
-    Those of a unigram model are too few to count. The run's folder `results` may say at which
-    commit a model of the hub was fetched.
+    A unigram model counts as having none. The run's folder `results` may record the fetched commit
+    of a hub model.
 
     Raises:
-        BenchmarkError: a folder has no readable safetensors file, or neither a catalogue entry nor
-            the hub's cache says.
+        BenchmarkError: a folder has no readable safetensors file, or neither the catalogue entry
+            nor the hub's cache gives the number.
     """
     if isinstance(source, UnigramMaskedModel):
         return 0
@@ -60,39 +60,39 @@ def parameters_of(
 
 
 def weight_bytes(parameters: float, dtype: str) -> float:
-    """Return the bytes of so many weights; of quantised ones, those of their files."""
+    """Return the bytes of a model's weights in memory; for quantised ones, of their files."""
     return parameters * NUMBER_BYTES[dtype]
 
 
 def device_bytes(parameters: float, dtype: str, quantization: str) -> float:
-    """Return the bytes that so many weights take on the device; embeddings count as quantised."""
+    """Return the bytes of weights on the device; embeddings count as quantised."""
     return parameters * (NUMBER_BYTES[dtype] if quantization == "none" else NF4_BYTES)
 
 
 def token_bytes(parameters: float, layers: int, dtype: str) -> tuple[float, float]:
-    """Return about how many bytes a batch takes for each token, without gradients and with them.
+    """Return the approximate bytes per token of a batch, without and with gradients.
 
-    The width is that of a Llama with so many weights and layers, 14 · width² a layer.
+    The width is derived for a Llama of this size, with 14 · width² weights per layer.
     """
     width = math.sqrt(parameters / layers / 14) * NUMBER_BYTES[dtype] / NUMBER_BYTES["bfloat16"]
     return FORWARD_BYTES * width, GRADIENT_BYTES * width * layers
 
 
 def stored_bytes(parameters: float, entry: ModelEntry) -> float:
-    """Return the bytes of the files that a model's jobs load, of so many weights."""
+    """Return the bytes of the weight files that a model's jobs load."""
     quantization = entry.quantization if entry.is_quantised_once else "none"
     return device_bytes(parameters, entry.dtype, quantization)
 
 
 def largest_file(source: ModelSource, weights: float) -> float:
-    """Return the bytes of the largest of the files that hold so many bytes of weights."""
+    """Return the bytes of a model's largest weight file."""
     if isinstance(source, LocalModel):
         return max(file.stat().st_size for file in _weight_files(Path(source.path)))
     return min(weights, HUB_FILE) if isinstance(source, HubModel) else weights
 
 
 def _trained_parameters(source: TrainedModel) -> int:
-    """Return the weights of a model of Llama's build, its embeddings tied, norms left out."""
+    """Return the number of weights of a Llama with tied embeddings, without norms."""
     width = source.hidden_size
     head_width = width * width // source.heads
     attention = 2 * (source.heads + source.key_value_heads) * head_width
@@ -101,7 +101,7 @@ def _trained_parameters(source: TrainedModel) -> int:
 
 
 def _fetched(source: HubModel, results: Path | None) -> Path | None:
-    """Return the folder of a model in the hub's cache; None: it is not there."""
+    """Return the folder of a model in the hub's cache, or None."""
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import LocalEntryNotFoundError
 

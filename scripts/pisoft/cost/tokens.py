@@ -1,4 +1,4 @@
-"""How many tokens each stage has the model read for one sample."""
+"""The number of tokens that the model reads for one sample at each stage."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def draw_bounds(draws: int | DrawBudget) -> tuple[int, int]:
 
 @dataclass(frozen=True)
 class Work:
-    """What attributions take: `work + work`, `number * work`."""
+    """The cost of attributions; supports `work + work` and `number * work`."""
 
     tokens: float = 0  # that the explained model reads
     float32: float = 0  # of these, those in float32 whatever the model's type
@@ -38,7 +38,7 @@ class Work:
 
 
 def attribution_work(sample: SampleLengths, method: AttributionMethod) -> Work:
-    """Return what the attribution of one sample takes."""
+    """Return the cost of attributing one sample."""
     steps = len(sample.steps)
     if isinstance(method, ScopedMethod):
         scope = range(sample.first, sample.first + sample.perturbable)
@@ -54,22 +54,22 @@ def attribution_work(sample: SampleLengths, method: AttributionMethod) -> Work:
 
 
 def proposal_tokens(sample: SampleLengths) -> float:
-    """Return the tokens a masked model reads: what fits of the prompt per perturbable token."""
+    """Return the tokens of a masked model: the prompt, cut to fit, per perturbable token."""
     return sample.perturbable * min(sample.prompt, MASKED_CONTEXT)
 
 
 def repetition_work(sample: SampleLengths, method: AttributionMethod) -> Work:
-    """Return what the attribution of all steps of one sample takes, each by itself."""
+    """Return the cost of attributing all steps of one sample separately."""
     steps = (attribution_work(replace(sample, steps=(step,)), method) for step in sample.steps)
     return sum(steps, Work())
 
 
 def soft_tokens(sample: SampleLengths, grid: int, draws: int) -> float:
-    """Return the tokens of the soft metrics for one method and protocol, all evaluated steps.
+    """Return the tokens of the soft metrics for one method and protocol over all evaluated steps.
 
-    There are two forwards per draw, for Soft-NS and Soft-NC, with α = 1 and at each of the
-    retaining probabilities. Tokens before the first perturbable one are read once. So are equal
-    masks, which only short inputs have: of these, fewer tokens are read.
+    Each draw takes two forwards, for Soft-NS and Soft-NC, with α = 1 and at each retaining
+    probability. Tokens before the first perturbable one are read once. Equal masks, which are also
+    evaluated once, are not accounted for; they only occur on short inputs.
     """
     forwards = 2 * draws * (grid + 1) + REFERENCE_FORWARDS
     return sample.first + sum(
@@ -78,16 +78,16 @@ def soft_tokens(sample: SampleLengths, grid: int, draws: int) -> float:
 
 
 def inspection_tokens(sample: SampleLengths, masks: int) -> float:
-    """Return the tokens of so many random inputs and the clean one, at every evaluated step."""
+    """Return the tokens of randomly ablated inputs and the clean one over all evaluated steps."""
     return (1 + masks) * sum(sample.prompt + step for step in sample.evaluated)
 
 
 def ranking_tokens(sample: SampleLengths, settings: RankingSettings, has_label: bool) -> float:
     """Return the tokens of insertion, deletion and counterfactuals for one method.
 
-    Tokens before the one in front of the first perturbable token are read once. Steps of both
-    curves that keep the same tokens share a forward, and the clean prompt needs none. Of an answer
-    without a label word there is deletion alone; it is read behind every prompt, the clean one too.
+    The prefix before the first perturbable token, less its last token, is read once. Steps of both
+    curves that keep the same tokens share a forward, and the clean prompt needs none. Generated
+    answers have only the deletion curve, and are read after every prompt, the clean one included.
     """
     if not sample.perturbable:
         return 0
@@ -102,5 +102,5 @@ def ranking_tokens(sample: SampleLengths, settings: RankingSettings, has_label: 
 
 
 def generation_tokens(sample: SampleLengths) -> float:
-    """Return the tokens of an answer: the prompt once, then each generated token but the last."""
+    """Return the tokens read during generation: the prompt and all output tokens but the last."""
     return sample.prompt + sample.output - 1

@@ -1,8 +1,8 @@
-"""The masked language model of the demonstration: frequencies of tokens, in RoBERTa's form.
+"""The masked language model of the demonstration: a unigram model in RoBERTa's format.
 
-It has the architecture and the tokenizer layout of RoBERTa, so that everything downstream treats it
-like the real one: positions begin behind the padding id, and the mask token takes the space before
-it. Its prediction is the same for every mask: the smoothed share of each token in texts.
+It has RoBERTa's architecture and tokenizer layout, so everything downstream treats it like the real
+one: positions begin after the padding id, and the mask token absorbs the space before it. It
+predicts the same distribution for every mask: the smoothed token frequencies of texts.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def make_masked_model(
 
     Args:
         source: size of the vocabulary and context, special tokens included.
-        texts: whose tokens are counted, and the tokenizer's merges learnt from.
+        texts: source of token counts and of the tokenizer's merges.
     """
     tokenizer = train_masked_tokenizer(texts, source.vocabulary_size, source.context)
     model = RobertaForMaskedLM(

@@ -1,8 +1,7 @@
 """Train the tiny language models of the embedded default, in half a minute on one core.
 
-They have the architecture of a Llama-3 or a Mistral model, and its tokenizer layout and chat
-template (:mod:`pisoft.demo.tokenizers`), so that everything downstream treats them like the
-real ones.
+They have the architecture, tokenizer layout and chat template of Llama-3 or Mistral
+(:mod:`pisoft.demo.tokenizers`), so everything downstream treats them like the real models.
 """
 
 import logging
@@ -175,7 +174,7 @@ def _pad(dialogues: Sequence[EncodedDialogue], padding_id: int) -> Batch:
 
 
 def _new_model(tokenizer: PreTrainedTokenizerFast, source: TrainedModel) -> TinyModel:
-    """Return an untrained float32 model of the architecture, with tied embeddings."""
+    """Return an untrained float32 model with tied embeddings."""
     shared = {
         "vocab_size": len(tokenizer),
         "hidden_size": source.hidden_size,
@@ -203,7 +202,7 @@ def _optimise(
     held_out: Sequence[EncodedDialogue],
     tokenizer: PreTrainedTokenizerFast,
 ) -> int:
-    """Fit the answers; return the steps taken, fewer than allowed if the task is solved early."""
+    """Fit the answers and return the number of steps; training ends early if the task is solved."""
     parameters = list(model.parameters())
     optimiser = torch.optim.AdamW(
         parameters, lr=source.learning_rate, betas=(0.9, 0.98), weight_decay=0.01
@@ -231,7 +230,7 @@ def _optimise(
 
 
 def _learning_rate_factor(step: int, steps: int) -> float:
-    """Return the share of the peak learning rate: a warm-up, then a cosine to a small fraction."""
+    """Return the learning rate as a share of its peak: warm-up, then cosine decay."""
     warmup = max(1, round(WARMUP_FRACTION * steps))
     if step < warmup:
         return (step + 1) / warmup
@@ -243,7 +242,7 @@ def _learning_rate_factor(step: int, steps: int) -> float:
 def _shuffled_batches(
     dialogues: Sequence[EncodedDialogue], size: int, seed: int
 ) -> Iterator[list[EncodedDialogue]]:
-    """Yield batches without end: every pass over the dialogues in a new order."""
+    """Yield batches forever, with a new order in each pass over the dialogues."""
     generator = random.Random(seed)
     while True:
         order = generator.sample(dialogues, len(dialogues))
@@ -252,7 +251,7 @@ def _shuffled_batches(
 
 
 def _answer_loss(model: TinyModel, batch: Batch, generator: torch.Generator) -> torch.Tensor:
-    """Return the cross-entropy of the answer tokens, some user tokens being masked."""
+    """Return the cross-entropy of the answer tokens, with some user tokens masked."""
     embeddings = model.get_input_embeddings()(batch.token_ids)  # (B, T, H)
     embeddings = embeddings * _kept_tokens(batch.user_tokens, generator)[..., None]
     hidden = model.model(inputs_embeds=embeddings).last_hidden_state  # (B, T, H)
@@ -261,10 +260,10 @@ def _answer_loss(model: TinyModel, batch: Batch, generator: torch.Generator) -> 
 
 
 def _kept_tokens(user_tokens: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-    """Draw which tokens keep their embedding: 1 or 0, shape (B, T).
+    """Draw the tokens that keep their embedding, (B, T), 1 or 0.
 
-    A fraction of the dialogues loses user tokens, each such dialogue at a rate of its own between
-    0 and 1, so that the model has met every degree of masking the evaluation will show it.
+    A fraction of the dialogues loses user tokens, each at a random rate between 0 and 1, so that
+    the evaluation's ablated inputs are not off-distribution.
     """
     rows = len(user_tokens)
     masked = torch.rand(rows, 1, generator=generator) < MASKED_DIALOGUES

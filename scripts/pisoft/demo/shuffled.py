@@ -1,4 +1,4 @@
-"""Answers that say nothing of their records: for sanity checks of attributions."""
+"""Shuffled answers, for sanity checks of attributions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pisoft.seeds import keyed_generator
 def shuffle_answers(dialogues: Sequence[Dialogue], seed: int) -> list[Dialogue]:
     """Shuffle the answers over the dialogues of each group (Adebayo et al., 2018, data).
 
-    Questions and answer counts do not change, so the tokenizer does not change either.
+    Questions and answer counts stay the same, and so does the tokenizer.
 
     Args:
         dialogues: of one or several groups; their order is kept.

@@ -1,8 +1,7 @@
 """The tiny models' tokenizers and chat templates, in the style of Llama-3's and Mistral's.
 
-The traps of the real ones are included: the padding token *is* the end-of-turn token, and calling
-the tokenizer on plain text prepends the begin-of-text token that a rendered chat template already
-holds.
+They share the pitfalls of the real ones: the padding token *is* the end-of-turn token, and
+tokenising plain text prepends a begin-of-text token that rendered chat templates already contain.
 """
 
 import re
@@ -64,7 +63,7 @@ STYLES: dict[str, dict[str, Any]] = {
 
 @dataclass(frozen=True)
 class Dialogue:
-    """One training conversation: the messages the model reads and the turn it has to produce."""
+    """One training conversation: the messages and the turn to produce."""
 
     messages: list[dict[str, str]]
     answer: str
@@ -106,7 +105,7 @@ def train_backend(
 
     Args:
         vocabulary_size: special tokens, which get the first ids, the 256 bytes, and the merges.
-        frame: what a text is read as, such as `<s> $A`.
+        frame: template around a text, such as `<s> $A`.
     """
     backend = Tokenizer(BPE())
     backend.pre_tokenizer = pre_tokenizers.Sequence(
