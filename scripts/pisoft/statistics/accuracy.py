@@ -1,4 +1,4 @@
-"""What the models answered, summarised."""
+"""The accuracy of the models' answers."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ SHARES = ("accuracy", "greedy_is_label")
 def summaries(files: Files, settings: RunJob) -> dict[str, Summary]:
     """Return the numbers of each model and dataset, from their records, prompts and generations.
 
-    All but `too_many_words`, the number of records too long to be samples, are over the ok samples.
-    `truncated` counts shortened prompts. `accuracy` is the share of correct preferred labels among
-    samples with a known label, `greedy_is_label` the share whose unconstrained greedy token is a
-    label word; both have Wilson's 95 % interval, of clusters if there are any, and no value for
-    open generation. `mean_margin` is the lead of the answer's logit over the runner-up's, mean over
-    the steps of a sample and over samples.
+    `too_many_words` counts the records excluded for their length; all other numbers are over the ok
+    samples. `truncated` counts shortened prompts. `accuracy` is the share of correct preferred
+    labels among samples with a known label, `greedy_is_label` the share whose unconstrained greedy
+    token is a label word; both have Wilson's 95 % interval, clustered if there are clusters, and no
+    value for open generation. `mean_margin` is the lead of the answer's logit over the runner-up's,
+    averaged over the steps of a sample and over samples.
     """
     prompts, generations = files["prompts"], files["generations"]
     if len(prompts) != len(generations):

@@ -44,9 +44,9 @@ def summaries(files: Files, settings: ResamplingJob) -> dict[str, Summary]:
 
 
 def half_weights(grid: np.ndarray) -> np.ndarray:
-    """Return the weights that make a curve's values into its mean heights, (halves, P).
+    """Return the weights (halves, P) that turn the values of a curve into its mean heights.
 
-    The lines are those of :data:`HALVES`; a grid that does not reach to both sides of 0.5 has none.
+    Rows follow :data:`HALVES`; a grid on one side of 0.5 only has none.
     """
     if not grid.size or not grid[0] < MIDDLE < grid[-1]:
         return np.empty((0, grid.size))
@@ -60,7 +60,7 @@ def half_weights(grid: np.ndarray) -> np.ndarray:
 
 
 def _differences(curves: pd.DataFrame, grid: np.ndarray) -> pd.DataFrame:
-    """Return method minus random scores, samples by part, π, metric and method.
+    """Return the difference to random scores, samples by part, π, metric and method.
 
     `curves` are `soft_sample_curves` of one dataset.
     """
@@ -84,7 +84,7 @@ def _differences(curves: pd.DataFrame, grid: np.ndarray) -> pd.DataFrame:
 
 
 def _failures(differences: pd.DataFrame) -> pd.Series:
-    """Return how many samples failed, by column; the others are measured at one π at least."""
+    """Return the number of failed samples by column; all others are measured at some π."""
     method_values = differences[AT].isna().T.groupby(level=["metric", "method"]).all().sum(axis=1)
     columns = differences.columns
     return method_values.reindex(columns.droplevel(["part", "position"])).set_axis(columns)

@@ -1,6 +1,6 @@
-"""Each published number beside the run's, and how far single datasets decide the published order.
+"""Published numbers compared with the run's, and the robustness of the published order.
 
-A run's number is compared only if it is of the published model and datasets; see
+A number is compared only if the run has the published model and datasets; see
 :func:`pisoft.config.jobs.PublishedJob`.
 """
 
@@ -52,21 +52,21 @@ def compare(
 ) -> pd.DataFrame:
     """Set every published number beside the run's.
 
-    A published number stands for all numbers that are printed so: it is `inside` if one of them
-    lies in the run's interval.
+    A published number stands for all numbers that round to it: it is `inside` if one of them lies
+    in the run's interval.
 
     Args:
         published: rows of :func:`pisoft.statistics.published.load_published`.
         statistics, timings: results of the run.
-        other_models: models of the run that are not the published ones, whatever their name.
-        other_datasets: the same of datasets.
-        unlike: settings of the run that are not the paper's.
+        other_models: models of the run that differ from the published ones of the same name.
+        other_datasets: the same for datasets.
+        unlike: settings of the run that differ from the paper's.
 
     Returns:
-        The published rows, `value` renamed `published`, and once more those of Grad-ELLM for every
-        one of :data:`VARIANTS` that the run has (`variant` is true). With them, the run's numbers
-        where they are of the same, the `difference` (run minus paper), and the `outcome`: one of
-        :data:`COMPARED`, or why there is no number of the run.
+        The published rows, `value` renamed `published`; those of Grad-ELLM are repeated for each of
+        :data:`VARIANTS` that the run has (`variant` is true). Added are the run's numbers where
+        comparable, the `difference` (run minus paper), and the `outcome`: one of :data:`COMPARED`,
+        or the reason why the run has no number.
     """
     ours = pd.concat([statistics, select(timings, metric=SECONDS)])[[*_CELL, *_NUMBERS]]
     printed = _with_variants(published, ours).rename(columns={"value": "published"})
@@ -81,10 +81,10 @@ def compare(
 
 
 def agreement(cells: pd.DataFrame) -> pd.DataFrame:
-    """Count the outcomes in each published column of a dataset, rows of :func:`compare`.
+    """Count the outcomes in each published column of a dataset, from rows of :func:`compare`.
 
-    `kendall_tau` is between the published and the run's order of the methods that are compared;
-    NaN below two of them.
+    `kendall_tau` compares the published and the run's order of the compared methods; NaN for fewer
+    than two.
     """
     keys = [*COLUMN, "dataset"]
     rows = []
@@ -100,11 +100,11 @@ def agreement(cells: pd.DataFrame) -> pd.DataFrame:
 
 
 def published_robustness(published: pd.DataFrame) -> pd.DataFrame:
-    """Leave each dataset out of the published averages, which are computed from the printed cells.
+    """Leave each dataset out of the published averages, recomputed from the printed cells.
 
     Returns:
-        Rows of `ranks`: of part `without` those of :func:`pisoft.statistics.orders.leave_one_out`,
-        and of part `kendall_tau` the τ-b of each order with that on all datasets.
+        Rows of `ranks`: part `without` is :func:`pisoft.statistics.orders.leave_one_out`, part
+        `kendall_tau` the τ-b of each order with the order on all datasets.
     """
     parts = []
     for column, cells, _ in averaged_columns(published):
@@ -121,7 +121,7 @@ def published_robustness(published: pd.DataFrame) -> pd.DataFrame:
 
 
 def leaky_statistics(study: pd.DataFrame) -> pd.DataFrame:
-    """Return Grad-ELLM at the depth that is best on all samples, as rows of `statistics`."""
+    """Return Grad-ELLM at the best depth on all samples, as rows of `statistics`."""
     numbers = select(depth_statistics(study), part=LEAKY)
     numbers = numbers.assign(method=numbers["method"].map(LEAKY_METHODS))
     groups = numbers.groupby([*COLUMN, "method"], sort=False)
@@ -132,7 +132,7 @@ def leaky_statistics(study: pd.DataFrame) -> pd.DataFrame:
 
 
 def _with_variants(published: pd.DataFrame, ours: pd.DataFrame) -> pd.DataFrame:
-    """Add the rows of Grad-ELLM for every variant of the run that its column does not print."""
+    """Add rows of Grad-ELLM for every variant of the run that the column does not print."""
     printed = published.assign(variant=False)
     plain = printed[printed["method"] == "grad_ellm"].assign(variant=True)
     added = [plain.assign(method=name) for name in VARIANTS]
@@ -149,7 +149,7 @@ def _outcomes(
     other_datasets: Collection[str],
     other_settings: np.ndarray,
 ) -> np.ndarray:
-    """Return the outcome of every cell, the first that applies."""
+    """Return the first outcome that applies to each cell."""
     half = 0.5 * 10.0 ** -cells["decimals"]  # what rounding may have changed
     published, low, high = cells["published"], cells["low"], cells["high"]
     outcomes = {
@@ -167,7 +167,7 @@ def _outcomes(
 
 
 def _over_same_datasets(cells: pd.DataFrame, ours: pd.DataFrame) -> pd.Series:
-    """Return for every cell whether its column has the same datasets in the paper and the run."""
+    """Return whether the column of each cell has the same datasets in the paper and the run."""
     with_value = ours[ours["value"].notna()]
     printed, measured = (
         rows[rows["dataset"] != AVERAGE].groupby(COLUMN)["dataset"].agg(frozenset)

@@ -1,9 +1,9 @@
-"""A sample's area under the curve with one choice of the metric changed, from stored draws.
+"""Areas under the curve with one choice of the metric changed, from stored draws.
 
-Each alternative changes one choice of the run and keeps the others, the clamp included. H₀ is not
-stored as a total variation, so the alternatives by total variation and by Hellinger distance are
-areas under a mean distance, neither divided by H₀ nor clamped, negated for NS so that higher is
-better. The Hellinger one shows how much of a change is due to that.
+Each alternative changes one choice of the run and keeps all others, including the clamp. H₀ is not
+stored as a total variation, so the plain alternatives, by total variation and by Hellinger
+distance, are areas under a mean distance, neither divided by H₀ nor clamped, negated for NS so that
+higher is better. The plain Hellinger distance shows how much of a change is due to this.
 """
 
 from __future__ import annotations
@@ -63,14 +63,14 @@ FEWEST_TO_HALVE = 4  # draws: half of fewer is a single one
 
 
 class Areas(NamedTuple):
-    """What the draws of one cell give.
+    """The areas of one cell.
 
     Attributes:
         values: a row per sample of the file, by `sample_id`; a column per metric of
             :data:`METRICS` and of :data:`FROM_DRAWS`; NaN where a sample failed, or there is
             no such alternative. That of the ratio of means is the ratio's numerator.
         h0: the ratio's denominator, mean over each sample's steps.
-        draws: how many there are, by metric.
+        draws: number of draws by metric.
         whole: whether each step is measured at every π.
     """
 
@@ -84,7 +84,7 @@ Methods = Mapping[str, Areas]
 
 
 def sample_areas(path: Path, minimum_h0: float, clamp: Clamp) -> Areas:
-    """Return the areas of one `soft` file, means over each sample's steps that count.
+    """Return the areas of one `soft` file, means over the usable steps of each sample.
 
     Raises:
         BenchmarkError: as :func:`pisoft.statistics.soft_files.read_soft`.
@@ -106,9 +106,9 @@ def sample_areas(path: Path, minimum_h0: float, clamp: Clamp) -> Areas:
 
 
 def alternatives_of(metric: str, clamp: Clamp, new_draws: Container[str]) -> list[str]:
-    """Return the alternatives to a run's choices, and those of the new draws that it has.
+    """Return the alternatives to a run's choices, including available new draws.
 
-    Other clamps than the run's are alternatives for π-Soft-NS alone.
+    Other clamps are alternatives for π-Soft-NS only.
     """
     return [
         name
@@ -128,9 +128,9 @@ def alternative_samples(
 ) -> tuple[Samples, dict[str, str]]:
     """Return the areas of a dataset by metric, alternative, half and method, and reasons for gaps.
 
-    `methods` are areas of the run's draws, `new_draws` those of other draws by alternative. Only
-    half of the samples has several halves, keyed by the dataset's name, each without values for the
-    samples left out. Reasons are by alternative.
+    `methods` are areas from the run's draws, `new_draws` areas from other draws by alternative.
+    Only the alternative "half of the samples" has several halves, keyed by the dataset's name;
+    samples left out have no value. Reasons are by alternative.
     """
     areas = pd.concat({name: cell.values[metric] for name, cell in methods.items()}, axis=1)
     h0 = pd.DataFrame({name: cell.h0 for name, cell in methods.items()}, areas.index)
@@ -163,7 +163,7 @@ def alternative_samples(
 
 
 def _areas(metric: str, steps: Steps, clamp: Clamp) -> dict[str, np.ndarray]:
-    """Return every sample's areas by alternative, (S,) each."""
+    """Return the areas of all samples by alternative, (S,) each."""
     h0, grid = steps.h0, steps.grid
     distances = steps.draws[f"{metric}_distances"][:, 1:]  # (G, P, K)
     total_variations = steps.draws[f"{metric}_total_variations"][:, 1:]
@@ -193,7 +193,7 @@ def _areas(metric: str, steps: Steps, clamp: Clamp) -> dict[str, np.ndarray]:
 
 
 def _missing(draws: int, samples: int, clamp: Clamp) -> dict[str, str]:
-    """Return the alternatives that need more draws or samples, and why they have no value."""
+    """Return the alternatives without a value and the reason: too few draws or samples."""
     reasons = {}
     if draws < 2:
         clamps = BY_CLAMP.keys() - {"clamp_none"} if clamp != "none" else ()

@@ -1,4 +1,4 @@
-"""How far two runs, such as with different settings, agree on the order of the methods."""
+"""Agreement of two runs, such as with different settings, on the order of the methods."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from pisoft.statistics.orders import CELL, best_methods, kendall_taus, ranks
 def compare_runs(one: pd.DataFrame, other: pd.DataFrame) -> pd.DataFrame:
     """Compare the orders of methods by AUC in the cells that the `statistics` of two runs share.
 
-    Averages are compared where both runs have them of the same datasets.
+    Averages are compared if both runs average the same datasets.
 
     Returns:
-        The columns of a cell; over the `n_methods` methods with a value in both, `kendall_tau`,
-        and of each run the `best`, of the highest mean, equal ones joined, the fewest samples in a
-        mean, `n`, and the most that failed, `n_failed`. Those of the second end in `_other`.
+        The keys of each cell; `n_methods`, the number of methods with a value in both runs; their
+        `kendall_tau`; and, per run, the `best` methods, the smallest `n` and the largest
+        `n_failed`. Columns of the second run end in `_other`.
     """
     runs = [rows[rows["metric"].isin(AUC_METRICS)].dropna(subset="value") for rows in (one, other)]
     datasets = [run.groupby(CELL[:-1])["dataset"].agg(frozenset) for run in runs]
@@ -65,7 +65,7 @@ def _tau_text(tau: float) -> str:
 
 
 def _count(n: float, n_failed: float) -> str:
-    """Return the number of samples; of no method in both, there is none."""
+    """Return the number of samples as text; without a common method, there is none."""
     if pd.isna(n):
         return "none"
     return f"{n:.0f} ({n_failed:.0f} failed)" if n_failed else f"{n:.0f}"

@@ -1,9 +1,9 @@
-"""How far scores recover the evidence that was used, by length of the text and depth in it.
+"""Recovery of the used evidence, by length of the text and depth of the evidence in it.
 
-Records count if their answer is shown to depend on one of their planted statements
-(:mod:`pisoft.statistics.evidence`). Rows are means over samples: over all of a dataset, whose texts
-are of one length, and over those whose evidence is in one fifth of the text, as part `depth`.
-Averages are over the datasets of a generator (`other`), each with equal weight.
+Records count if their answer provably depends on one of their planted statements
+(:mod:`pisoft.statistics.evidence`). Rows are means over all samples of a dataset, whose texts have
+one length, and, as part `depth`, over samples with the evidence in one fifth of the text. Averages
+weigh the datasets of a generator (`other`) equally.
 """
 
 from __future__ import annotations
@@ -42,5 +42,5 @@ def summaries(files: Files, settings: ContextUseJob) -> dict[str, Summary]:
 
 
 def fifth_of(depth: float) -> float:
-    """Return the middle of the fifth of the text that a depth is in; NaN stays NaN."""
+    """Return the middle of the fifth of the text that contains a depth; NaN stays NaN."""
     return depth if np.isnan(depth) else DEPTHS[min(int(depth * len(DEPTHS)), len(DEPTHS) - 1)]

@@ -1,4 +1,4 @@
-"""Values by sample and method wherever controls were evaluated beside the methods."""
+"""Values of methods and controls by sample, for cells with controls."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def sample_values(files: Files) -> Iterator[tuple[Cell, pd.DataFrame]]:
 
 
 def curve_values(files: Files) -> Iterator[tuple[Cell, pd.DataFrame]]:
-    """Yield the same at every π of the `curves`, of the samples measured there or failed."""
+    """Yield the same at every π of the curves, for samples measured there or failed."""
     grid = np.unique(files.rows("curves")["position"])
     for cell, group in _cells(files.rows("soft_sample_curves")):
         failed, methods = group["values"].isna().to_numpy(), group["method"].unique()

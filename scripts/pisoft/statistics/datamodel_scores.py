@@ -1,28 +1,28 @@
 """Scores of every method from the stored draws of a run, without a further forward pass.
 
 Each draw of the soft metrics keeps some tokens, zeroes the others, and stores the change of the
-target's log-probability, Δ = log p(perturbed) − log p(clean). All methods are evaluated on the
-draws of *random* scores, whose masks favour none of them: those of Soft-NS and of Soft-NC, at every
-π and at α = 1, N in all. Masks are not stored but drawn again from their keys.
+target's log-probability, Δ = log p(perturbed) − log p(clean). All methods are evaluated on the N
+draws of *random* scores, whose masks favour no method: Soft-NS and Soft-NC, every π and α = 1.
+Masks are regenerated from their keys.
 
 With masks e (1: kept) and a method's scores s of one step, the kept mass of a mask is Σ e_i s_i,
 the removed mass Σ (1 − e_i) s_i, and the drop −Δ. Over the N masks:
 
 - lds: Spearman's ρ of kept mass and Δ, the linear datamodeling score (Ilyas et al. 2022, Park et
   al. 2023), here of tokens;
-- lds_given_count: its partial correlation given the number of kept tokens. Over many π that number
-  alone explains much, so equal scores have a high lds;
+- lds_given_count: its partial correlation given the number of kept tokens. Across many π, this
+  number alone explains much of Δ, so even equal scores have a high lds;
 - faithfulness_correlation: Pearson's r of removed mass and drop (Bhatt et al. 2020);
 - infidelity: min over β of the mean of (β · removed mass − drop)², divided by the mean of drop²
   (Yeh et al. 2019, with the optimal scale), from 0, the best, to 1.
 
-A metric is undefined for a step whose scores explain another token than random scores, with fewer
-than three masks, or where one side does not vary. A sample's value is the mean over its steps that
-have one.
+A metric is undefined for a step whose scores explain another token than the random scores do, with
+fewer than three masks, or if either variable is constant. The value of a sample is the mean over
+its steps with a value.
 
-Random scores are not a fair control here, because the masks were drawn from them: at every count,
-their kept mass is high with Soft-NS and low with Soft-NC. Their LDS is below that of other random
-scores; given the count it is 0 on average, but varies more.
+Random scores are not a fair control here, because they drew the masks: at any count, their kept
+mass is high with Soft-NS and low with Soft-NC. Their LDS is lower than that of other random scores;
+given the count, it is 0 on average but varies more.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ def _cell_samples(
 
 
 def read_draws(path: Path, grid: Sequence[float]) -> Steps:
-    """Read a `soft` file's changes of the log-probability.
+    """Read the log-probability changes of a `soft` file.
 
     Raises:
         BenchmarkError: an unreadable file, or a step that lacks a retaining probability or a draw.
@@ -116,12 +116,12 @@ def read_draws(path: Path, grid: Sequence[float]) -> Steps:
 def masks_and_changes(
     step: StepScores, path: Path, draws: Steps, settings: DatamodelJob
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return a step's masks, whether a token is kept, (N, m), and what they changed, (N,).
+    """Return the masks of a step (N, m), true where a token is kept, and their changes (N,).
 
-    Those of Soft-NS come first, N = (1 + P) · (K of Soft-NS + K of Soft-NC), of the measured π.
+    Masks of Soft-NS come first. N = (1 + P) · (K of Soft-NS + K of Soft-NC), with P the measured π.
 
     Raises:
-        BenchmarkError: there are no draws of this step, or they were made with other scores.
+        BenchmarkError: the step has no draws, or they were made with other scores.
     """
     sample_id = step.prompt["sample_id"]
     line = draws.line.get((sample_id, step.step))
@@ -148,8 +148,8 @@ def masks_and_changes(
 def mask_metrics(masks: np.ndarray, scores: np.ndarray, changes: np.ndarray) -> np.ndarray:
     """Return :data:`METRICS` of one step, (4, M); NaN where undefined.
 
-    `masks` (N, m) are true where a token is kept, `scores` (m, M) are of every method, `changes`
-    (N,) of the target's log-probability.
+    `masks` (N, m) are true where a token is kept, `scores` (m, M) have a column per method, and
+    `changes` (N,) are of the target's log-probability.
     """
     if len(masks) < FEWEST_MASKS:
         return np.full((len(METRICS), scores.shape[1]), np.nan)
@@ -198,7 +198,7 @@ def _constant(x: np.ndarray) -> np.ndarray:
 def _step(
     step: StepScores, methods: Sequence[str], path: Path, draws: Steps, settings: DatamodelJob
 ) -> tuple[np.ndarray, list[str]]:
-    """Return a step's numbers (4, M), and by method why those that are NaN are undefined."""
+    """Return the metrics of a step (4, M), and by method the status of undefined ones."""
     sample_id = step.prompt["sample_id"]
     values = np.full((len(METRICS), len(methods)), np.nan)
     statuses = [step.status[name] for name in methods]
@@ -224,7 +224,7 @@ def _why_unusable(changes: np.ndarray) -> str:
 
 
 def _sample(steps: Sequence[tuple[np.ndarray, list[str]]]) -> tuple[np.ndarray, np.ndarray]:
-    """Return a sample's numbers, means over the steps that have them, and statuses, (4, M) each."""
+    """Return the metrics of a sample, means over steps with a value, and statuses, (4, M) each."""
     values = np.ma.masked_invalid([step_values for step_values, _ in steps])  # (steps, 4, M)
     means = values.mean(axis=0).filled(np.nan)
     return means, np.where(np.isnan(means), np.array(steps[0][1], dtype=object), OK)

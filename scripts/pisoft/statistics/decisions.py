@@ -1,11 +1,11 @@
-"""After how many records of a run each comparison of methods was decided.
+"""The number of records after which each comparison of methods in a run was decided.
 
-Records are read as if they had come one by one, in the order of sampling. Parts, of two methods:
+Records are processed one by one, in the order of sampling. A pair of methods has two parts:
 
-- none: the mean difference of the records read until the comparison was decided, or of all, with
-  its confidence sequence there; differences are clipped. n: these records; text: the verdict on the
-  method; p: Holm's, valid after every record.
-- by_test: the mean difference of all n records that both methods have, tested as in the tables.
+- "" (empty): the mean clipped difference when the comparison was decided, or over all records, with
+  its confidence sequence; n is the number of records until then, text the verdict on the method,
+  and p Holm's p-value, valid after every record.
+- by_test: the mean difference over all n records of both methods, tested as in the tables.
 """
 
 from __future__ import annotations
@@ -43,17 +43,17 @@ def summaries(files: Files, settings: DecisionsJob) -> dict[str, Summary]:
 
 
 def decisions(rows: pd.DataFrame, settings: DecisionsJob) -> Iterator[pd.DataFrame]:
-    """Yield when each comparison of a cell was decided, unless there is none.
+    """Yield the decision of each comparison of a cell.
 
-    The leader is the method with the best mean over all records. As records choose it, its
-    comparisons are corrected over all pairs.
+    The leader is the method with the best mean over all records. Because it is chosen from the
+    data, its comparisons are corrected over all pairs.
 
     Args:
-        rows: of `soft_samples`, of the cell, in the order of sampling.
+        rows: rows of `soft_samples` of the cell, in the order of sampling.
         settings: which methods are compared, and how.
 
     Raises:
-        BenchmarkError: a pool of fewer records than were read.
+        BenchmarkError: the pool is smaller than the number of records.
     """
     values = sample_matrix(rows, ["method"])
     values.columns = values.columns.get_level_values("method")
@@ -86,7 +86,7 @@ def decisions(rows: pd.DataFrame, settings: DecisionsJob) -> Iterator[pd.DataFra
 
 
 def by_test(decided: pd.DataFrame, comparisons: pd.DataFrame) -> pd.DataFrame:
-    """Return what the run's test over all records says of each comparison of :func:`decisions`."""
+    """Return the result of the test over all records for each comparison of :func:`decisions`."""
     keys = [*CELL, "method", "other"]
     both = in_both_orders(comparisons)[[*keys, "value", "p_adjusted"]]
     joined = decided[[*keys, "available"]].merge(both, on=keys, how="left", validate="one_to_one")

@@ -4,14 +4,14 @@ The paper says that "density alone does not explain faithfulness performance: Ra
 most uniform attribution distribution but performs poorly". The density of one step's normalised
 scores s, over its m perturbable tokens in rising order (i = 1 … m), is measured by
 
-- mean_score = Σ s_i / m, the share of the tokens that the original metrics keep; 1 is densest;
-- gini = Σ (2 i − m − 1) s_i / (m Σ s_i), the Gini index: 0 where all scores are equal, 1 − 1 / m
-  where a single token has all of it; uniformly distributed scores have 1 / 3.
+- mean_score = Σ s_i / m, the share of tokens that the original metrics keep; 1 is densest;
+- gini = Σ (2 i − m − 1) s_i / (m Σ s_i), the Gini index: 0 if all scores are equal, 1 − 1 / m if a
+  single token has the whole sum, 1 / 3 for uniformly distributed scores.
 
-A sample's value is the mean over its evaluated steps. Spearman's ρ of density and metric is taken
-within a sample, over the methods with both (at least three), so that its difficulty cancels. The
-mean ρ is tested against 0, with and without random scores among the methods. P-values are corrected
-over all tests of a metric. With `pi_per_step`, single samples have no areas to correlate.
+The value of a sample is the mean over its evaluated steps. Spearman's ρ between density and metric
+is computed within each sample, over the methods with both (at least three), so that the sample's
+difficulty cancels. The mean ρ is tested against 0, with and without random scores. P-values are
+corrected over all tests of a metric. With `pi_per_step`, single samples have no areas to correlate.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ FAMILY = ["protocol", "metric"]
 
 
 def summaries(files: Files, settings: DensityJob) -> dict[str, Summary]:
-    """Return densities and their correlations with the metrics, of one model."""
+    """Return the densities of one model and their correlations with the metrics."""
     model = files["prompts"][0].parent.name
     by_method: dict[str, dict[str, pd.DataFrame]] = {}
     for _, method, dataset, steps in read_methods(files, settings):
@@ -66,7 +66,7 @@ def gini(scores: np.ndarray) -> float:
 
 
 def densities(steps: Iterable[StepScores], method: str) -> pd.DataFrame:
-    """Return a row per sample and a column per measure; NaN where the method has no scores."""
+    """Return a row per sample and a column per measure; NaN: no scores."""
     rows = {
         sample_id: pd.DataFrame([(s.mean(), gini(s)) for s in scores], columns=MEASURES).mean()
         for sample_id, scores in scores_by_sample(steps, method)
@@ -75,10 +75,10 @@ def densities(steps: Iterable[StepScores], method: str) -> pd.DataFrame:
 
 
 def correlate(density: pd.DataFrame, areas: pd.DataFrame) -> pd.DataFrame:
-    """Return samples by protocol, metric, measure (`other`) and :data:`ALL` or not (`part`).
+    """Return ρ by sample, and by protocol, metric, measure (`other`) and part, such as :data:`ALL`.
 
-    `density` has samples by (method, metric), `areas` by sample the `protocol`, `metric`, `method`
-    and `value`.
+    `density` has samples by (method, metric); `areas` is indexed by sample, with columns
+    `protocol`, `metric`, `method` and `value`.
     """
     methods = density.columns.unique("method")
     parts = {ALL: methods} if CONTROL in methods else {}

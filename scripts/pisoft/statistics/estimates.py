@@ -1,10 +1,10 @@
 """Estimates from samples: every number with its interval, n and failures, and paired tests.
 
-A dataset is a matrix of samples by columns. A column's number is a ratio of sums over its samples;
-the denominators of a mean are ones. Replicates of the numbers are rows: the first row belongs to
-the samples, the others to their bootstrap resamples. Anything computed row by row, such as an
-average over datasets, a rank or Kendall's τ, thereby has its interval. All columns of a dataset
-share their resamples and sign flips, so comparisons between methods are paired.
+A dataset is a matrix of samples by columns. The number of a column is a ratio of sums over its
+samples; for a mean, the denominators are ones. Replicates of the numbers are rows: the first row is
+the sample, the others are bootstrap resamples. Anything computed row by row, such as an average
+over datasets, a rank or Kendall's τ, thus has an interval. All columns of a dataset share resamples
+and sign flips, so comparisons between methods are paired.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ class Estimates:
     """The numbers of one dataset, or of the average over datasets.
 
     Attributes:
-        replicates: numbers by column, (1 + B, C): of the samples, then of each resample.
-        counts: `n`, `n_failed`, `n_clusters`, `datasets`, and the `fewest` clusters of one of
-            these, by column.
-        roots: of the moments of means and ratios of sums, (4, C); NaN for other numbers. None: all
-            are others.
-        averaged: of an average, the estimates of its datasets.
+        replicates: numbers by column, (1 + B, C): the estimate, then one row per resample.
+        counts: by column, `n`, `n_failed`, `n_clusters`, `datasets`, and the `fewest` clusters of
+            any of these.
+        roots: :func:`moment_roots` of means and ratios of sums, (4, C); NaN for other numbers, None
+            if there are only others.
+        averaged: the datasets' estimates, if this is an average.
     """
 
     replicates: pd.DataFrame
@@ -60,11 +60,11 @@ class Estimates:
     def table(self) -> pd.DataFrame:
         """Return the keys and :data:`NUMBERS` of each column.
 
-        Intervals are by Hall's t (:func:`adjusted_ends`), of :data:`SHARES` Wilson's
+        Intervals use Hall's t (:func:`adjusted_ends`), Wilson's method for :data:`SHARES`
         (:func:`share_ends`), or, without moments, percentiles of the resamples, widened to
-        Student's t (Hesterberg, 2015, section 4.3). Averages of means have Welch's degrees of
-        freedom (:func:`freedom_of_sum`); those of shares combine the intervals of the datasets,
-        whose half-widths add in quadrature (Zou and Donner, 2008).
+        Student's t (Hesterberg, 2015, section 4.3). Averages of means use Welch's degrees of
+        freedom (:func:`freedom_of_sum`); averages of shares add the half-widths of the datasets'
+        intervals in quadrature (Zou and Donner, 2008).
         """
         values, resampled = self.replicates.to_numpy()[0], self.replicates.to_numpy()[1:]
         n, n_failed, clusters, *_ = self.counts.to_numpy().T
@@ -88,11 +88,11 @@ class Estimates:
         return self.replicates.columns.to_frame(index=False).assign(**columns)
 
     def clusters_of(self, columns: pd.MultiIndex) -> np.ndarray:
-        """Return the number of clusters in each column, (C,); 0 in one that is not here."""
+        """Return the number of clusters in each column, (C,); 0 for an absent column."""
         return self.counts["n_clusters"].reindex(columns).fillna(0).to_numpy(float)
 
     def _widening_and_reach(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return the factors of standard errors for few samples, and the reach in these, (C,)."""
+        """Return small-sample factors of standard errors, and the reach of intervals, (C,) each."""
         _, _, clusters, datasets, fewest = self.counts.to_numpy().T
         freedom = np.where(fewest >= FEWEST_FOR_INTERVAL, clusters - datasets, np.nan)
         widening = np.sqrt(clusters / freedom)
@@ -161,10 +161,10 @@ def estimate_cells(
         cells: samples by columns, NaN: no value, by the values of the keys and the dataset.
         settings: seed and number of resamples.
         clusters: of samples, by `sample_id`.
-        keys: in front of the dataset.
+        keys: names of the keys before the dataset.
         tested: values of the key `part` whose means are tested against 0 (:data:`TESTED`).
         family: keys that the tests of a family share.
-        failed: number of samples that failed, by column of each cell; by default those without a
+        failed: number of failed samples by column of each cell; by default, samples without a
             value.
     """
     groups: dict[tuple[Any, ...], dict[str, pd.DataFrame]] = {}
@@ -187,10 +187,10 @@ def estimate_cells(
 
 
 def _weigh_datasets(frames: Sequence[pd.DataFrame]) -> list[pd.DataFrame]:
-    """Align the columns of datasets, weighted so that their sum is the mean over the datasets.
+    """Align the columns of datasets, weighted so that their sum is the mean over datasets.
 
-    A column is averaged over the datasets that have its metric; it is NaN where one lacks it. So
-    all models must have the same datasets.
+    A column is averaged over the datasets that have its metric, and NaN if one of them lacks the
+    column. All models must have the same datasets.
     """
     keys = frames[0].columns.append([frame.columns for frame in frames[1:]]).unique()
     metrics = [frame.columns.get_level_values("metric").unique() for frame in frames]
@@ -243,15 +243,15 @@ def paired_tests(
     """Test whether the numbers of every dataset and of their average are 0.
 
     Two methods are compared by testing the mean of their differences. `p_value` and `p_adjusted`
-    are of that mean (:func:`bootstrap_tests`). `p_sign_flip` and `p_sign_flip_adjusted` are of a
-    stronger null hypothesis, that the methods are exchangeable (:func:`sign_flip_tests`). Like
-    these, `p_equivalence` is never smaller than the p-value of as many equal signs.
+    test that mean (:func:`bootstrap_tests`). `p_sign_flip` and `p_sign_flip_adjusted` test a
+    stronger null hypothesis, that the methods are exchangeable (:func:`sign_flip_tests`). No
+    p-value, including `p_equivalence`, is below that of n equal signs, 2^(1 − n).
 
     Args:
         datasets: samples by dataset.
-        settings: seed, and how many resamples and sign flips are drawn as `resamples`.
+        settings: seed and number of resamples and sign flips.
         family: keys that the tests of a family share; p-values are corrected within each family.
-        margin: numbers within it are equivalent to 0; None: equivalence is not tested.
+        margin: equivalence margin around 0; None: equivalence is not tested.
 
     Returns:
         Keys, `dataset`, `value`, `n`, `n_clusters` and :data:`TESTED` of every column with a value.
@@ -286,6 +286,6 @@ def paired_tests(
 
 
 def _by_dataset(frames: Mapping[str, pd.DataFrame]) -> dict[str, dict[str, pd.DataFrame]]:
-    """Return of which datasets' frames every number is the sum: one, or all for their average."""
+    """Return, for each dataset and the average, the frames by dataset whose sum it is."""
     weighted = dict(zip(frames, _weigh_datasets(list(frames.values())), strict=True))
     return {name: {name: frame} for name, frame in frames.items()} | {AVERAGE: weighted}

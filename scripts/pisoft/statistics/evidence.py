@@ -1,9 +1,9 @@
-"""Whether the highest scores lie on the evidence, the words known to decide the answer.
+"""Recovery of evidence: whether the words that decide the answer have the highest scores.
 
-k of a prompt's m perturbable tokens are marked as evidence by its record. Of the scores s of one
-step:
+A record marks k of the m perturbable tokens of its prompt as evidence. The metrics of the scores s
+of one step are
 
-- top_1_in_evidence: 1 if the highest score is of evidence, else 0;
+- top_1_in_evidence: 1 if the highest score is on evidence, else 0;
 - recovery_at_k: the share of evidence among the k highest scores (R-precision);
 - mass_on_evidence: Σ s over the evidence / Σ s over all perturbable tokens;
 - evidence_auprc: average precision: the mean over the evidence tokens of the share of evidence
@@ -11,17 +11,17 @@ step:
 - recall_at_10_percent: the share of the evidence among the ⌈m / 10⌉ highest scores;
 - recall_by_chance = ⌈m / 10⌉ / m, its mean for uninformative scores;
 - evidence_by_chance = k / m, the mean of the first three for uninformative scores;
-- auprc_by_chance: average precision then, over all orders of tokens without equal scores.
+- auprc_by_chance: the mean average precision for uninformative scores, without ties.
 
-The first two and the recall are means over all orders of equal scores. The first is the hit of the
-pointing game (Zhang et al. 2018); ERASER (DeYoung et al. 2020) takes average precision for token
-scores. A sample's value is the mean over its evaluated steps that have scores, as for the soft
-metrics; its evidence is the same at each of them.
+The first two and the recall are means over all orders of tied scores. The first is the hit of the
+pointing game (Zhang et al. 2018); ERASER (DeYoung et al. 2020) uses average precision for token
+scores. The value of a sample is the mean over its evaluated steps with scores, as for the soft
+metrics; all steps share its evidence.
 
-A record with counterfactuals counts only if its answer is shown to depend on its evidence: the
-model gives the answer that a statement supports, and another one where that statement names another
-answer. Its evidence is then that statement alone. `evidence_depth` is the mean place of the
-evidence among the perturbable tokens, 0 the first and 1 the last; `perturbable_tokens` is m.
+A record with counterfactuals counts only if its answer depends on its evidence: the model gives the
+answer that a statement supports, and a different one when the statement names another answer. Only
+this statement is then evidence. `evidence_depth` is the mean position of the evidence among the
+perturbable tokens, from 0 (first) to 1 (last); `perturbable_tokens` is m.
 """
 
 from __future__ import annotations
@@ -67,8 +67,8 @@ def summaries(files: Files, settings: EvidenceJob) -> dict[str, Summary]:
 def on_evidence(scores: np.ndarray, evidence: np.ndarray) -> tuple[float, ...]:
     """Return :data:`METRICS` of one step.
 
-    `scores` (m,) are of the perturbable tokens, in [0, 1] and not all 0; `evidence` (m,) is true
-    for at least one of them.
+    `scores` (m,) of the perturbable tokens lie in [0, 1] and are not all 0; `evidence` (m,) is true
+    for at least one.
     """
     k, m = int(evidence.sum()), evidence.size
     recalled = ceil(RECALLED_SHARE * m)
@@ -89,10 +89,10 @@ def on_evidence(scores: np.ndarray, evidence: np.ndarray) -> tuple[float, ...]:
 def used_evidence(
     prompt: Mapping[str, Any], answer: Mapping[str, Any]
 ) -> tuple[str, list[bool] | None]:
-    """Return whether the answer is shown to depend on evidence, and the mask of that evidence.
+    """Return whether the answer depends on evidence, as a status, and the mask of that evidence.
 
-    `prompt` is a row of `prompts`, whose marked evidence counts as used if it has no
-    counterfactuals; `answer` is its row of `generations`.
+    `prompt` is a row of `prompts`; without counterfactuals, its marked evidence counts as used.
+    `answer` is its row of `generations`.
     """
     if prompt["counterfactuals"] is None:
         return OK, prompt["evidence_mask"]
@@ -105,7 +105,7 @@ def used_evidence(
 
 
 def share_of_highest(scores: np.ndarray, evidence: np.ndarray, count: int) -> float:
-    """Return the share of the `count` highest scores that are of evidence, equal ones by lot."""
+    """Return the share of the `count` highest scores on evidence, averaged over tie-breaks."""
     lowest = np.partition(scores, -count)[-count]
     above, tied = scores > lowest, scores == lowest
     by_lot = (count - above.sum()) * evidence[tied].mean()
@@ -123,8 +123,8 @@ def average_precision(scores: np.ndarray, evidence: np.ndarray) -> float:
 def average_precision_by_chance(k: int, m: int) -> float:
     """Return the mean average precision over all orders of m tokens, of which k are evidence.
 
-    An evidence token is equally often at each rank i, after (i − 1) (k − 1) / (m − 1) other ones
-    on average: the mean is that of (1 + (i − 1) (k − 1) / (m − 1)) / i over i = 1 … m.
+    An evidence token has each rank i equally often, preceded by (i − 1) (k − 1) / (m − 1) others on
+    average: the result is the mean of (1 + (i − 1) (k − 1) / (m − 1)) / i over i = 1 … m.
     """
     ranks = np.arange(1, m + 1)
     hits = (ranks - 1) * (k - 1) / max(m - 1, 1)
@@ -134,7 +134,7 @@ def average_precision_by_chance(k: int, m: int) -> float:
 def _sample(
     steps: list[StepScores], method: str, answer: Mapping[str, Any]
 ) -> tuple[str, list[float | None]]:
-    """Return a sample's status and its numbers; None if it has no scores or no evidence."""
+    """Return the status and the metrics of a sample; None without scores or evidence."""
     scored = [step for step in steps if method in step.raw]
     if not scored:
         return steps[0].status[method], [None] * len(METRICS)

@@ -1,4 +1,4 @@
-"""Insertion, deletion and counterfactuals by sample: one number each of every sample and cell."""
+"""Insertion, deletion and counterfactuals: one number per sample, cell and metric."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ METRICS = {  # by curve
 def summaries(files: Files, settings: SummariseRankingJob) -> dict[str, Summary]:
     """Return one file of samples, from all `ranking` files: a row per cell, sample and metric.
 
-    Counterfactuals have two metrics: the share of tokens replaced at the first flip (1 without
-    one), and whether there is none. A dataset without an answer that can flip has one row per
-    model, method and metric of insertion and deletion, without a sample and with the reason.
+    Counterfactuals have two metrics: the share of tokens replaced at the first flip (1: no flip),
+    and whether there is no flip. A dataset whose answers cannot flip has one row per model, method
+    and metric of insertion and deletion, with the reason and without a sample.
 
     Raises:
         BenchmarkError: an unreadable file, an unknown or repeated curve of a sample, or an ok row

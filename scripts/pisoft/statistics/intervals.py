@@ -1,4 +1,4 @@
-"""How far a number may be from that of the population: intervals of means and ratios of sums."""
+"""Confidence intervals of means, shares and ratios of sums."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ def share_ends(
 ) -> np.ndarray:
     """Return the ends of Wilson's intervals of shares, within [0, 1], (2, C).
 
-    As Korn and Graubard (1998) do for surveys, the interval is that of as many numbers 0 or 1 as
-    would have the standard error; if all samples are 0, or all 1, that of `n` of these.
+    As in surveys (Korn and Graubard 1998), the interval uses the number of binary samples that
+    would have the standard error, or `n` if all samples are 0 or all are 1.
 
     Args:
         values, errors: means of numbers between 0 and 1, and their standard errors, (C,) each.
-        reach: of the intervals, in standard errors, (C,).
+        reach: reach of the intervals in standard errors, (C,).
         n: independent samples, (C,).
     """
     spread = values * (1 - values)
@@ -34,13 +34,13 @@ def share_ends(
 def freedom_of_sum(errors: np.ndarray, n: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return a sum's degrees of freedom, and the factor by which its error is too small, (C,) each.
 
-    These are Welch's (1947), of independent means: few samples of one of them count, however many
-    the others have. Where no mean has an error, degrees of freedom are added up. NaN where a mean
-    is of a single sample.
+    Degrees of freedom are Welch's (1947) for independent means: a mean of few samples limits them
+    however many samples the others have. If no mean has an error, degrees of freedom add up. NaN if
+    a mean has a single sample.
 
     Args:
         errors: standard errors of the means, without correction for `n`, (D, C).
-        n: independent samples of each mean, (D, C); 0: it is not part of the sum.
+        n: independent samples of each mean, (D, C); 0: not part of the sum.
     """
     freedom = np.where(n > 1, n - 1.0, np.where(n > 0, np.nan, 1.0))
     variances = errors**2
@@ -62,15 +62,15 @@ def freedom_of_sum(errors: np.ndarray, n: np.ndarray) -> tuple[np.ndarray, np.nd
 
 
 def moment_roots(deviations: np.ndarray, shares: np.ndarray) -> np.ndarray:
-    """Return what Hall's t of ratios of sums depends on, (4, C); see :func:`summed_roots`.
+    """Return the moments in Hall's t of ratios of sums, (4, C); see :func:`summed_roots`.
 
-    Rows are the sum of the squares of what each sample adds to the ratio, of the cubes, the
-    covariance with its share of the denominator, and that covariance times the first row; each as
+    With each sample's contribution to the ratio, rows are the sum of squares, the sum of cubes, the
+    covariance with its share of the denominator, and this covariance times the first row, each as
     the root that scales like the ratio.
 
     Args:
-        deviations: what each sample adds to its column's ratio, of sum 0, (n, C).
-        shares: of the denominators, of sum 1, (n, C).
+        deviations: contribution of each sample to its column's ratio, with sum 0, (n, C).
+        shares: share of each sample in the denominator, with sum 1, (n, C).
     """
     variance, covariance = (deviations**2).sum(axis=0), (deviations * shares).sum(axis=0)
     third, both = np.cbrt([(deviations**3).sum(axis=0), variance * covariance])
@@ -78,16 +78,16 @@ def moment_roots(deviations: np.ndarray, shares: np.ndarray) -> np.ndarray:
 
 
 def summed_roots(roots: Iterable[np.ndarray]) -> np.ndarray:
-    """Return the :func:`moment_roots` of a sum of independent numbers, (4, C), from theirs."""
+    """Return the :func:`moment_roots` of a sum of independent numbers, (4, C)."""
     powers = np.array([2, 3, 1, 3])[:, None]
     variance, third, covariance, both = np.sum([root**powers for root in roots], axis=0)
     return np.stack([np.sqrt(variance), np.cbrt(third), covariance, np.cbrt(both)])
 
 
 def adjusted_ends(roots: np.ndarray, reach: np.ndarray) -> np.ndarray:
-    """Return how far intervals by Hall's t reach below and above the numbers, (2, C).
+    """Return the reach of Hall's t intervals below and above the numbers, (2, C).
 
-    `roots` are of moments, (4, C); `reach` (C,) is without skewness, in standard errors.
+    `roots` are :func:`moment_roots`, (4, C); `reach` (C,) ignores skewness, in standard errors.
     """
     shift, curve = _coefficients(roots)
     ends = np.stack([reach, -reach]) - shift
@@ -98,11 +98,11 @@ def adjusted_ends(roots: np.ndarray, reach: np.ndarray) -> np.ndarray:
 def equivalence_p_values(
     roots: np.ndarray, values: np.ndarray, margin: float, n: np.ndarray, freedom: np.ndarray
 ) -> np.ndarray:
-    """Return p-values of two one-sided tests of numbers within ± a margin, (C,).
+    """Return p-values of two one-sided tests that numbers lie within ± a margin, (C,).
 
-    The larger p-value of both sides counts (Schuirmann, 1987), by Hall's t: it is below 5 % where
-    the interval of 90 % lies within the margin. `roots` (4, C) are of moments; the numbers
-    `values`, their samples `n` and the degrees of `freedom` of Student's t are (C,) each.
+    It is the larger p-value of both sides (Schuirmann, 1987), by Hall's t, and below 5 % where the
+    90 % interval lies within the margin. `roots` are :func:`moment_roots`, (4, C); the numbers
+    `values`, their samples `n` and Student's degrees of `freedom` are (C,) each.
     """
     mirrored = roots * np.array([1, -1, -1, -1])[:, None]
     p_values = []

@@ -1,8 +1,8 @@
 """The layer study: how many layers Grad-ELLM should sum (paper, app:layer-ablation).
 
-As in the paper, one depth is selected for each model and dataset, here by the mean of both AUCs
-over all protocols. It is selected on the development samples and reported on the rest. The paper
-selects on the samples that it reports; that number is computed too, as `leaky`.
+As in the paper, one depth is selected per model and dataset, here by the mean of both AUCs over all
+protocols. It is selected on development samples and reported on the rest. The paper selects on the
+reported samples; `leaky` is that number.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def summaries(files: Files, settings: LayerStudyJob) -> dict[str, Summary]:
 
 
 def _check_layers(settings: LayerStudyJob, paths: Iterable[Path]) -> None:
-    """Check that depths taken for all layers are all that the model was found to have."""
+    """Check that depths meant as all layers equal the number of layers of the loaded model."""
     depths = {(m.model, m.name): m.depth for m in settings.methods if m.all_layers}
     for path in paths:
         model, name = path.parts[-3:-1]
@@ -60,7 +60,7 @@ def _check_layers(settings: LayerStudyJob, paths: Iterable[Path]) -> None:
 
 
 def part_of(seed: int, dataset: str, cluster: str, development_share: float) -> str:
-    """Return the part of a cluster, or of a sample without one: nothing else decides."""
+    """Return the part of a cluster, or of a sample without one; it depends on nothing else."""
     draw = keyed_generator(seed, "layer_study", dataset, cluster).random()
     return DEVELOPMENT if draw < development_share else REST
 
@@ -68,7 +68,7 @@ def part_of(seed: int, dataset: str, cluster: str, development_share: float) -> 
 def study_samples(
     settings: LayerStudyJob, samples: pd.DataFrame, clusters: Mapping[str, str]
 ) -> pd.DataFrame:
-    """Return the AUCs among rows of `soft_samples` as those of `layer_study`."""
+    """Return the AUC rows of `soft_samples` as rows of `layer_study`."""
     rows = samples[samples["metric"].isin(AUC_METRICS)]
     methods = pd.DataFrame(
         [{**method.model_dump(), "method": method.name} for method in settings.methods]
@@ -82,9 +82,9 @@ def study_samples(
 
 
 def depth_selected(samples: pd.DataFrame, study: pd.DataFrame) -> pd.DataFrame:
-    """Return rows of `soft_samples` of the methods that :data:`SELECTED_METHODS` names.
+    """Return rows of `soft_samples` for the methods of :data:`SELECTED_METHODS`.
 
-    They are the other samples' at the depth that is best on the development samples.
+    They are the rest samples at the best depth on the development samples.
     """
     parts = [samples.iloc[:0]]
     for (*cell, weights), rows in study.groupby(CELL, sort=False):
@@ -100,18 +100,18 @@ def depth_statistics(
 ) -> pd.DataFrame:
     """Return the study's numbers, rows of `depths`, in the order of the samples.
 
-    Every number of a dataset and token weighting (`method`) is over the samples that could be
-    evaluated at every depth (`position`). Its `part` is
+    Every number of a dataset and token weighting (`method`) is over the samples evaluated at every
+    depth (`position`). Its `part` is
 
     * `development`, `rest`: mean over that part at each candidate depth;
     * `selected`: mean over the rest at the candidate that is best on the development part;
     * `fixed`: mean over the rest at the fixed depth;
-    * `leaky`: mean over all samples at the candidate that is best on all samples (the paper),
-      without interval: the best of several noisy means is too high, which no interval over samples
-      shows.
+    * `leaky`: mean over all samples at the candidate that is best on all samples (the paper). It
+      has no interval, which would not show the bias of picking the best of several noisy means.
 
-    Best is the highest mean over metrics and protocols; of equals, the smaller depth. Nothing has a
-    value if a part has fewer than :data:`SMALLEST_PART` samples. `text` counts all failed samples.
+    The best depth has the highest mean over metrics and protocols; ties go to the smaller depth.
+    There are no values if a part has fewer than :data:`SMALLEST_PART` samples. `text` counts all
+    failed samples.
     """
     numbers = [
         dict(zip(CELL, key, strict=True)) | number
@@ -124,7 +124,7 @@ def depth_statistics(
 
 
 def _numbers(rows: pd.DataFrame, clusters: Mapping[str, str]) -> Iterator[dict[str, Any]]:
-    """Yield :data:`NUMBER` of a model, dataset and token weighting; `name` None: too few."""
+    """Yield :data:`NUMBER` of a model, dataset and token weighting; no `name`: too few samples."""
     methods = rows.drop_duplicates("method").set_index("method").sort_values("depth")
     candidates, (fixed,) = (methods.index[methods[name]] for name in ("candidate", "fixed"))
     values = rows.pivot(

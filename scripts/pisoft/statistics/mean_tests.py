@@ -31,17 +31,17 @@ def bootstrap_tests(
 ) -> pd.DataFrame:
     """Test whether means are 0 by a two-sided step-down bootstrap-t (Romano and Wolf, 2005).
 
-    Each mean, in standard errors, is compared with the largest of its family in the same resample,
-    where means are 0 and standard errors those of the resample. Few, skewed samples make these too
-    small, so a part of the family's median is added (as Tusher et al., 2001, do). No p-value is
-    smaller than that of as many equal signs, 2^(1 - n), n without the samples that contribute 0.
+    Each studentised mean is compared with the largest of its family in the same resample, centred
+    at 0 and studentised by the resample's standard error. Few, skewed samples make this error too
+    small, so a part of the family's median is added (as in Tusher et al., 2001). No p-value is
+    below that of n equal signs, 2^(1 - n), n without samples that contribute 0.
 
     Args:
-        parts: what each sample contributes to each mean, (samples, C); 0 where it has no value.
-        deviations: of the parts from their mean, by dataset, (samples of the dataset, C).
+        parts: contribution of each sample to each mean, (samples, C); 0 without a value.
+        deviations: deviations of parts from their mean, by dataset, (samples of the dataset, C).
         families: family index of each column, (C,).
         settings: seed and number of resamples.
-        shrinkage: of standard errors towards the family's median, over √n.
+        shrinkage: shrinkage of standard errors towards the family's median, times √n.
 
     Returns:
         `p_value`, `p_adjusted` (corrected), `p_smallest` (the smallest that either could be) and
@@ -80,17 +80,17 @@ def bootstrap_tests(
 def sign_flip_tests(
     parts: np.ndarray, families: np.ndarray, flips: int, key: tuple[object, ...]
 ) -> pd.DataFrame:
-    """Test by sign flips whether what is compared is exchangeable within a sample.
+    """Test by sign flips whether the two sides of a difference are exchangeable within a sample.
 
-    If so, the sign of a difference is arbitrary. Step-down max-T (Westfall and Young 1993,
+    If they are, the sign of a difference is arbitrary. Step-down max-T (Westfall and Young 1993,
     algorithm 2.8) compares each mean with the largest of its family under the same flip. Returns
     two-sided p-values: `p_sign_flip` and, corrected, `p_sign_flip_adjusted`.
 
     Args:
-        parts: what each sample contributes to each mean, (samples, C).
+        parts: contribution of each sample to each mean, (samples, C).
         families: family index of each column, (C,).
-        flips: their number; up to :data:`EXACT_TEST` samples, all are enumerated.
-        key: of the random numbers.
+        flips: number of flips; up to :data:`EXACT_TEST` samples, all are enumerated.
+        key: key of the random numbers.
     """
     plain, adjusted, _ = _step_down(
         np.abs(parts.sum(axis=0)),
@@ -112,7 +112,7 @@ def holm(p_values: np.ndarray, families: np.ndarray) -> np.ndarray:
 
 
 def resample_counts(generator: np.random.Generator, n: int, resamples: int) -> Iterator[np.ndarray]:
-    """Yield how often each of n samples counts, (…, n): once each, then resamples in chunks."""
+    """Yield the counts of n samples, (…, n): once each, then resamples in chunks."""
     yield np.ones((1, n))
     for first in range(0, resamples, CHUNK):
         size = min(CHUNK, resamples - first)
@@ -123,7 +123,7 @@ def resample_counts(generator: np.random.Generator, n: int, resamples: int) -> I
 def _sums(
     counts: Iterable[np.ndarray], deviations: Iterable[np.ndarray]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return sums over the resampled samples of all datasets, and their standard errors, (B, C)."""
+    """Return the resampled sums over all datasets, and their standard errors, (B, C)."""
     total, variance = np.zeros(()), np.zeros(())
     for count, values in zip(counts, deviations, strict=True):
         sums = count @ values
@@ -148,8 +148,8 @@ def _step_down(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return p-values, plain and corrected within families, and critical values, each (C,).
 
-    Draws `under_null` come in chunks (B, C). One counts as equal to `observed` (C,) if it is below
-    by no more than the `tolerance` (C,). The observed statistics count as `drawn` draws, 0 or 1.
+    `under_null` yields chunks of draws (B, C). A draw counts as equal to `observed` (C,) if it is
+    below by at most the `tolerance` (C,). The observed statistics count as `drawn` draws, 0 or 1.
     """
     threshold = observed - tolerance
     members = [np.flatnonzero(families == index) for index in np.unique(families)]
@@ -173,7 +173,7 @@ def _step_down(
 
 
 def _sign_flips(samples: int, flips: int, key: tuple[object, ...]) -> Iterator[np.ndarray]:
-    """Yield sign flips in chunks, (flips, samples); if all, one of each pair of opposites."""
+    """Yield sign flips in chunks, (flips, samples); enumerations hold one of each opposite pair."""
     if samples <= EXACT_TEST:
         numbers = np.arange(2 ** max(samples - 1, 0))[:, None]
         every = 1.0 - 2.0 * (numbers >> np.arange(samples) & 1)

@@ -1,15 +1,14 @@
-"""How far methods agree on which tokens matter: Kendall's τ and the overlap of the top tokens.
+"""Agreement of methods on token importance: Kendall's τ and the overlap of top tokens.
 
-Of two methods at one step, over its m perturbable tokens:
+For two methods at one step, over its m perturbable tokens:
 
-- kendall_tau = Kendall's τ-b of their scores. Ties count for neither order.
-- top_overlap = |A ∩ B| / k, with A and B the k tokens of highest score of each method, and k a
-  tenth of m, rounded half up, at least 1. Of equal scores, the token that comes first in the prompt
-  counts as higher. Two unrelated methods have about k / m.
+- kendall_tau: Kendall's τ-b of their scores; ties count for neither order.
+- top_overlap: |A ∩ B| / k, with A and B the k highest-scoring tokens of each method, and k a tenth
+  of m, rounded half up, at least 1. Ties go to the earlier token. Unrelated methods have about k/m.
 
-A step counts for a pair if both methods have scores and neither gives all tokens the same score:
-then τ is undefined, and the top tokens would be the first of the prompt. A sample's value is the
-mean over its steps that count.
+A step counts for a pair if both methods have scores and neither is constant: constant scores have
+no τ, and their top tokens would be the first of the prompt. The value of a sample is the mean over
+the steps that count.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ def summaries(files: Files, settings: CompareJob) -> dict[str, Summary]:
 def with_averages(rows: pd.DataFrame) -> pd.DataFrame:
     """Return the means over datasets, each with equal weight, followed by a model's results.
 
-    `n` and `n_failed` are of all datasets; without a value in one dataset, a mean has none.
+    `n` and `n_failed` are totals over datasets; a mean needs a value in every dataset.
     """
     groups = rows.assign(variance=rows["standard_error"] ** 2).groupby(KEYS, sort=False)
     means = groups[["value", "variance"]].mean(skipna=False).join(groups[["n", "n_failed"]].sum())
@@ -56,7 +55,7 @@ def with_averages(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def agreement_samples(steps: Iterable[StepScores], methods: Sequence[str]) -> pd.DataFrame:
-    """Return how far every two methods agree, samples by :data:`KEYS`; NaN: no step counts."""
+    """Return the agreement of every two methods, samples by :data:`KEYS`; NaN: no step counts."""
     columns = pd.MultiIndex.from_tuples(
         [(name, *pair) for pair in itertools.combinations(methods, 2) for name in METRICS],
         names=KEYS,
@@ -69,7 +68,7 @@ def agreement_samples(steps: Iterable[StepScores], methods: Sequence[str]) -> pd
 
 
 def top_overlaps(scores: np.ndarray) -> np.ndarray:
-    """Return the share of common tokens in the top tenth of every two methods' scores (m, M)."""
+    """Return the overlap of the top tenth of every two columns of scores (m, M)."""
     count = max(1, (len(scores) + 5) // 10)  # a tenth, rounded half up
     top = np.argsort(-scores, axis=0, kind="stable")[:count]
     chosen = np.zeros(scores.shape)

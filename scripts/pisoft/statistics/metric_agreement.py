@@ -1,4 +1,4 @@
-"""How far metrics agree on which method is better: Kendall's τ between their orders of methods."""
+"""Agreement of metrics on the order of the methods: Kendall's τ."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ Labels = Mapping[tuple[str, str], str]
 
 
 def ordering_metrics(statistics: pd.DataFrame) -> tuple[Labels, Labels]:
-    """Return the metrics to compare, those without a protocol last, and those that are left out.
+    """Return the metrics to compare, those without a protocol last, and the metrics left out.
 
-    Left out are metrics without any value in the results of a model, unless none has one.
+    Metrics without any value in the results of a model are left out, unless all lack values.
     """
     candidates = {
         (protocol, metric): f"{METRICS[metric].name} · {protocol}"
@@ -44,13 +44,13 @@ def metric_agreement(
 ) -> pd.DataFrame:
     """Compare the orders that every two metrics give to the methods.
 
-    τ = 1 says that both metrics order the methods alike from better to worse, also if lower is
-    better for one of them. Methods without a value in either metric are left out of a pair.
+    τ = 1 means the same order from better to worse, even if lower is better for one of the metrics.
+    A pair excludes methods that lack a value in either metric.
 
     Returns:
-        Every two metrics once for the mean over datasets and each: `dataset`, `protocol` and
-        `metric`, `other` and its protocol as `part`, τ-b as `value`, and as `n` the methods that
-        it is over.
+        Every two metrics once, for the mean over datasets and for each dataset: `dataset`,
+        `protocol`, `metric`, `other` and its protocol as `part`, τ-b as `value`, and the number of
+        methods as `n`.
     """
     values = oriented_values(statistics).droplevel("model")
     keys = [
@@ -70,11 +70,11 @@ def metric_agreement(
 def resampled_agreement(
     estimates: Estimates, metric: str, compared: Collection[str]
 ) -> Iterator[pd.DataFrame]:
-    """Yield how far the order by a metric without a protocol agrees with those by others.
+    """Yield the agreement of a metric without a protocol with other metrics.
 
-    Estimates are by metric, protocol, model and method; both orders of a τ are of one resample. For
-    every model that has the metric, `protocol` and other metric (`other`), rows are τ-b with its
-    interval, and the counts of the method with the fewest samples.
+    Estimates are by metric, protocol, model and method; both orders of a τ use the same resample.
+    Rows, by model, `protocol` and other metric (`other`), have τ-b with its interval, and the
+    counts of the method with the fewest samples.
     """
     values = estimates.replicates.to_numpy()
     columns = estimates.replicates.columns.to_frame(index=False)

@@ -1,23 +1,23 @@
-"""Whether each metric ranks the controls by their faithfulness (diagnosticity).
+"""Validation of each metric by controls of known faithfulness (diagnosticity).
 
-On records with evidence, the oracle should beat its noisy versions, these random scores, and
-random scores the anti-oracle. Parts, of the samples that have a value for all of these:
+On records with evidence, the oracle should beat its noisy versions, these random scores, and random
+scores the anti-oracle. Parts, over the samples with a value for all of them:
 
-- A_over_B: share of samples whose value for A is better than for B, ties counting one half. `noisy`
-  is the oracle with the middle noise of the ladder.
+- A_over_B: share of samples whose value is better for A than for B; ties count one half. `noisy` is
+  the oracle with the middle noise of the ladder.
 - ladder: Kendall's τ-a between less noise and a better value, over the oracle and all its noisy
-  versions, mean over samples; 1 if every sample's values fall with every step of noise.
-- means_in_order: probability that the means over as many resampled samples have the order oracle,
-  noisy, random, anti-oracle.
-- samples_needed: the smallest number of samples with which that probability reaches 95 %. Samples
-  of a cluster are resampled together, so that it is a number of samples in such clusters.
-- mean: of one control or of random scores, the `method`.
+  versions, averaged over samples; 1 if every step of noise worsens every sample.
+- means_in_order: probability that the means over n resampled samples have the order oracle, noisy,
+  random, anti-oracle.
+- samples_needed: the smallest number of samples for which that probability reaches 95 %. Clusters
+  are resampled as a whole, so it counts samples in such clusters.
+- mean: the mean of one control or of random scores, the `method`.
 
-Shares and τ compare single samples, whose areas are not measured with `pi_per_step`: they are left
-out then.
+Shares and τ compare single samples. With `pi_per_step`, these have no measured areas, so both are
+omitted.
 
-Shares have Wilson's interval, means that by Student's t, both of 95 %, and of clusters where
-samples are in clusters; that of τ ends at −1 and 1.
+Intervals of 95 % are Wilson's for shares and Student's t for means, clustered if there are
+clusters; that of τ is cut at −1 and 1.
 """
 
 from __future__ import annotations
@@ -79,15 +79,15 @@ def validation(
 ) -> pd.DataFrame:
     """Return the results of one metric.
 
-    `values` are samples by controls and `random`, higher is better, NaN failed; `key` is that of
-    the random numbers; `clusters` are those of samples that are not independent.
+    `values` are samples by controls and `random`; higher is better, NaN: failed. `key` is the key
+    of the random numbers; `clusters` holds the clusters of dependent samples.
     """
     values = values.assign(**{NOISY: values[settings.middle]})
     ordered = list(dict.fromkeys((*CHAIN, *settings.ladder)))
     common = values[ordered].dropna()
 
     def samples_of(*names: str) -> pd.DataFrame:
-        """Return the samples with a value; the ordered controls lose none for the others."""
+        """Return the samples with a value; other controls cost the ordered ones no samples."""
         return (common if {*names} <= {*ordered} else values)[[*names]].dropna()
 
     rows = []
@@ -118,9 +118,9 @@ def _row(numbers: pd.DataFrame, part: str, **keys: Any) -> dict[str, Any]:
 
 
 def _in_order(samples: Samples, key: Sequence[object]) -> dict[int, float]:
-    """Return how often means fall along the chain, by number of samples; clusters stay whole.
+    """Return how often means decrease along the chain, by number of samples; clusters stay whole.
 
-    Resamples of a single cluster are all alike: it has none.
+    A single cluster has no resamples, as all would be equal.
     """
     index, values = samples.cluster_index, samples.numerators.to_numpy()
     n, clusters = len(values), len(np.unique(index))
@@ -141,7 +141,7 @@ def _in_order(samples: Samples, key: Sequence[object]) -> dict[int, float]:
 
 
 def _sizes(n: int) -> list[int]:
-    """Return 1 to 20, then steps of a fifth, and n itself."""
+    """Return 1 to 20, then numbers in steps of 20 %, and n."""
     sizes = [size for size in range(1, 21) if size < n]
     while sizes and sizes[-1] >= 20 and 1.2 * sizes[-1] < n:
         sizes.append(int(1.2 * sizes[-1]))

@@ -1,4 +1,4 @@
-"""The numbers that tables report: what each is a statistic of, and which direction is better."""
+"""The metrics that tables report: their statistics, labels and directions."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ class Metric:
     """A statistic over the samples of a cell.
 
     Attributes:
-        label: as in tables, with the arrow of its direction.
-        of: metric of `soft_samples`, `ranking_samples`, `evidence_samples` or `datamodel_samples`
-            that it is taken of.
-        best: which values are better; None: neither, so that methods are not ranked by it.
-        over: a ratio's denominator: the statistic is mean of `of` / mean of `over`.
-        median: the statistic is the median, not the mean.
+        label: label in tables, with an arrow for its direction.
+        of: the underlying metric of `soft_samples`, `ranking_samples`, `evidence_samples` or
+            `datamodel_samples`.
+        best: which values are better; None: neither, so it does not rank methods.
+        over: denominator of a ratio: the statistic is mean of `of` / mean of `over`.
+        median: whether the statistic is the median instead of the mean.
     """
 
     label: str
@@ -54,12 +54,12 @@ class Metric:
 
     @property
     def name(self) -> str:
-        """The label without arrow, and without saying that it is an area."""
+        """The label without its arrow and without "AUC"."""
         return self.label.removeprefix("AUC ").rstrip(" ↑↓")
 
     @property
     def compared(self) -> bool:
-        """Whether methods are tested against each other; a median is no sum of differences."""
+        """Whether methods are tested against each other; a difference of medians is not a mean."""
         return self.best is not None and not self.median
 
 

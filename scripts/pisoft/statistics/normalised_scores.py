@@ -1,10 +1,10 @@
-"""Normalised scores: each method's mean where random scores are at 0 and the oracle is at 1.
+"""Normalised scores: random scores are at 0 and the oracle is at 1.
 
 For each metric: (mean of the method − mean of random scores) / (mean of the oracle − mean of random
-scores), over the samples that have a value for all three. The scale is not bounded: a model may
-rely on tokens other than the evidence. Intervals are plain percentiles of the bootstrap, which
-resamples both differences together. There is no value if the interval of the oracle's difference
-from random scores includes 0, because a denominator near 0 makes the ratio meaningless.
+scores), over the samples with a value for all three. The scale is unbounded, because a model may
+rely on tokens other than the evidence. Intervals are bootstrap percentiles, with both differences
+resampled together. There is no value if the interval of the oracle's difference to random scores
+includes 0, because a denominator near 0 makes the ratio meaningless.
 """
 
 from __future__ import annotations
@@ -48,7 +48,8 @@ def normalised(
 ) -> pd.DataFrame:
     """Return a row per cell, method and control of one dataset, whose name keys the resamples.
 
-    Cells are samples by methods and controls (higher is better, NaN failed), `clusters` by sample.
+    Cells are samples by methods and controls; higher is better, NaN: failed. `clusters` is by
+    sample.
     """
     gains, oracle_gains = {}, {}
     for key, values in cells.items():

@@ -1,8 +1,8 @@
 """Whether ablated inputs are off-distribution to the model, by operator and retaining probability.
 
-A sample's measure is the mean over its evaluated steps; rows are means over samples. The `part`
-`clean` is for the clean input. Its entropy and label words do not depend on operator or π, but its
-attention does: it is the attention to the tokens that are ablated elsewhere.
+The measure of a sample is the mean over its evaluated steps; rows are means over samples. Part
+`clean` is the clean input. Its entropy and label words do not depend on operator or π, but its
+attention does: it is the attention to tokens that the operator would ablate.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ def summaries(files: Files, settings: ResamplingJob) -> dict[str, Summary]:
 
 
 def _without_interval(rows: pd.DataFrame) -> pd.DataFrame:
-    """Return rows whose attention on hidden keys has no width: it is 0 by construction."""
+    """Return rows with intervals of zero width where attention is 0 by construction."""
     exact = (rows["metric"] == "attention") & (rows["operator"] == "hide") & (rows["value"] == 0)
     return rows.assign(low=rows["low"].mask(exact, 0.0), high=rows["high"].mask(exact, 0.0))
 
 
 def by_sample(rows: pd.DataFrame) -> pd.DataFrame:
-    """Return samples by :data:`KEYS` from `inputs` rows of one dataset; NaN: it failed."""
+    """Return samples by :data:`KEYS` from `inputs` rows of one dataset; NaN: failed."""
     by_step = rows.set_index(["sample_id", "step", "operator", "pi"])
     numbers = by_step[[*MEASURES, *CLEAN_MEASURES]].astype(float).where(by_step["status"] == OK)
     cells = ["sample_id", "operator", "pi"]

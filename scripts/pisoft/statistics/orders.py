@@ -1,4 +1,4 @@
-"""Orders of the methods by their numbers, how far two agree, and what single datasets decide."""
+"""Orders of the methods: ranks, agreement of two orders, and the influence of single datasets."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ def kendall_taus(first: ArrayLike, second: ArrayLike) -> np.ndarray:
 
 
 def oriented_values(statistics: pd.DataFrame) -> pd.DataFrame:
-    """Return the numbers of `statistics` so that higher is better, cells with a number × methods.
+    """Return the numbers of `statistics` with higher as better, cells × methods.
 
-    Cells (:data:`CELL`) are in their order of appearance.
+    Cells (:data:`CELL`) keep their order of appearance.
     """
     rows = statistics.dropna(subset="value")
     lowest = rows["metric"].isin([name for name, m in METRICS.items() if m.best == "lowest"])
@@ -56,9 +56,9 @@ def best_methods(ranks: pd.Series) -> tuple[str, ...]:
 def leave_one_out(values: pd.DataFrame, best: Best) -> pd.DataFrame:
     """Return the mean over datasets and its rank for every method, with each dataset left out.
 
-    `values` are datasets × methods; a method has no mean if it lacks a remaining dataset. Columns
-    are `other` (the dataset left out; empty first, and alone if there is a single one), `method`,
-    `value` and `rank`.
+    `values` are datasets × methods; a method without a value in a remaining dataset has no mean.
+    Columns are `other` (the dataset left out; first "", for none, which is the only one if there is
+    a single dataset), `method`, `value` and `rank`.
     """
     left_out = ["", *values.index] if len(values) > 1 else [""]
     means = pd.DataFrame(
@@ -70,11 +70,11 @@ def leave_one_out(values: pd.DataFrame, best: Best) -> pd.DataFrame:
 
 
 def order_changes(averages: pd.DataFrame) -> pd.DataFrame:
-    """Compare the methods' order without each dataset (:func:`leave_one_out`) with that on all.
+    """Compare the orders of :func:`leave_one_out` with the order on all datasets.
 
-    Columns, for each dataset left out (`other`): `kendall_tau` (τ-b) of the two orders, `best`, a
-    tuple of the methods that share the first rank, and `best_differs`, whether they differ from
-    those on all.
+    Columns, for each dataset left out (`other`): `kendall_tau` (τ-b) of the two orders, `best`, the
+    tuple of methods sharing the first rank, and `best_differs`, whether it differs from that on
+    all.
     """
     orders = averages.set_index(["other", "method"])["rank"].unstack(sort=False)
     best = [best_methods(order) for _, order in orders.iterrows()]

@@ -1,9 +1,10 @@
-"""What a method's scores gain over the permutation baseline: themselves, shuffled over the tokens.
+"""The gain of a method over its permutation baseline: its own scores, shuffled over the tokens.
 
-π-Soft gives all scores the same mean, but not the same shape: few high scores make other masks than
-many middling ones. Permuted scores keep the method's shape without its choice of tokens. A sample's
-gain is the method's value minus the mean over its permutations. Parts are means over the samples
-with a gain: of the `method`, of its scores `permuted`, and the `gain`, tested against 0.
+π-Soft gives all scores the same mean, but not the same shape: few high scores lead to other masks
+than many middling ones. Permuted scores keep the shape of a method's scores but not its choice of
+tokens. The gain of a sample is the method's value minus the mean over its permutations. Parts are
+means over the samples with a gain: the `method`, its `permuted` scores, and the `gain`, tested
+against 0.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ def summaries(files: Files, settings: PermutedJob) -> dict[str, Summary]:
 def gains(samples: pd.DataFrame, permuted: Mapping[str, str]) -> pd.DataFrame:
     """Return the samples of every metric, method and part of one protocol, model and dataset.
 
-    `permuted` is the method whose scores each permutation shuffles.
+    `permuted` maps each permutation to the method whose scores it shuffles.
     """
     rows = samples[samples["method"].isin(list(permuted))]
     # A sample that one of the permutations failed on has no mean over them.

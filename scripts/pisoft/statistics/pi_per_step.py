@@ -1,11 +1,11 @@
-"""How many retaining probabilities to measure of each step, from evaluations that are stored.
+"""The best number of retaining probabilities to measure per step, from stored evaluations.
 
-A record's part in the mean area under the curve varies between records, by σ_b², and with the k of
-P retaining probabilities that are measured of it, by about σ_w²/k. With the cost c of a record and
-d of each retaining probability, n records cost n (c + k d), and k = σ_w/σ_b · √(c/d) gives the
-narrowest interval at equal cost (Cochran 1977, Sampling Techniques, section 10.6). Curves are
-smooth and the k are spread over the grid, so variances are not taken from that formula: they are
-those of the systematic samples themselves, by the second moments of the stored values.
+The contribution of a record to the mean area under the curve has a variance σ_b² between records,
+and about σ_w²/k from measuring k of P retaining probabilities. If a record costs c and each
+retaining probability d, n records cost n (c + k d), and k = σ_w/σ_b · √(c/d) gives the narrowest
+interval at equal cost (Cochran 1977, Sampling Techniques, section 10.6). Since curves are smooth
+and the k spread over the grid, variances are not taken from that formula but computed for the
+systematic samples themselves, from second moments of the stored values.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ MOST_FILES = 50  # that are read for the advice, evenly chosen
 
 
 def variances(curves: np.ndarray, sample: np.ndarray, grid: np.ndarray) -> np.ndarray:
-    """Return the variance of a record's part in the mean area, with 1, 2, …, P π per step, (P,).
+    """Return the variance of a record's part in the mean area for 1, 2, …, P π per step, (P,).
 
-    The mean's variance is that over the number of records. Two π that were never measured together
-    take the mean moment of the others; NaN if no two π of a step were measured.
+    Divided by the number of records, it is the variance of the mean. Two π never measured together
+    take the mean moment of the others; NaN if no step has two measured π.
 
     Args:
-        curves: a metric of each step, (G, P); NaN where not measured.
+        curves: the metric of each step, (G, P); NaN where not measured.
         sample: index of each step's record, (G,).
         grid: retaining probabilities, (P,).
     """
@@ -62,16 +62,16 @@ def _systematic_mean(moments: np.ndarray, count: int) -> float:
 def best_number(
     paths: Iterable[Path], settings: EvaluationSettings, costs: np.ndarray
 ) -> tuple[int, np.ndarray, int]:
-    """Return the number of π per step whose intervals are narrowest at equal cost.
+    """Return the number of π per step with the narrowest intervals at equal cost.
 
     Args:
-        paths: `soft` files; those of another grid or of fewer than three records do not count.
-        settings: the run's; as many draws count as it asks for.
-        costs: of a record with 1, 2, …, P retaining probabilities, in any unit, (P,).
+        paths: `soft` files; files with another grid or fewer than three records are ignored.
+        settings: settings of the run, which give the number of draws to use.
+        costs: cost of a record with 1, 2, …, P retaining probabilities, in any unit, (P,).
 
     Returns:
-        The number, 0 if no file counts; widths of intervals at equal cost with 1, 2, …, P, (P,), of
-        the mean variance over files and both metrics; and how many files count.
+        The number, 0 if there is no usable file; relative widths of intervals at equal cost, (P,),
+        from the mean variance over files and both metrics; and the number of usable files.
     """
     relative, files = [], 0
     for path in paths:
@@ -95,9 +95,9 @@ def best_number(
 
 
 def advice(folder: Path, settings: EvaluationSettings, costs: np.ndarray) -> str:
-    """Return in words which `pi_per_step` suits a run best, from the `soft` files in a folder.
+    """Return a sentence on the best `pi_per_step` of a run, from the `soft` files in a folder.
 
-    Nothing is said of a run that measures every π, as long as it has no such files.
+    It is empty for a run that measures every π and has no such files yet.
     """
     chosen, size = settings.pi_per_step, len(settings.pi_grid)
     paths = sorted(folder.rglob("*.parquet"))

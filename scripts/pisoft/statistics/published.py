@@ -1,4 +1,4 @@
-"""The paper's printed numbers (`config/published.csv`): reading, checking, what they are of."""
+"""The paper's printed numbers (`config/published.csv`): reading and checking them."""
 
 from __future__ import annotations
 
@@ -83,8 +83,8 @@ def load_published(path: Path) -> pd.DataFrame:
     float) and `decimals`, the number of digits that are printed after the point.
 
     Raises:
-        BenchmarkError: no such file, another header, or a line with a missing or unknown name, a
-            protocol too many or too few, no plain number, or a cell that an earlier line has.
+        BenchmarkError: no such file, a wrong header, or a line with a missing or unknown name, a
+            missing or superfluous protocol, an invalid number, or the cell of an earlier line.
     """
     try:
         with path.open(encoding="utf-8", newline="") as file:
@@ -122,10 +122,10 @@ def averaged_columns(
 
 
 def average_deviations(published: pd.DataFrame) -> pd.DataFrame:
-    """Return the printed averages that are not the rounded means of their cells.
+    """Return the printed averages that differ from the rounded means of their cells.
 
-    Each with `printed`, `mean`, and `explained`: whether cells and average rounded (or cut off)
-    from more digits could have given it.
+    Each has `printed`, `mean`, and `explained`: whether rounding or truncating cells and average
+    from more digits can explain it.
     """
     parts = []
     for _, cells, averages in averaged_columns(published):

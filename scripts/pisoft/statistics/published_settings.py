@@ -1,8 +1,8 @@
-"""Every setting that can change a number, beside what the paper says of it.
+"""Every setting that can change a number, compared with the paper.
 
-A setting equals the paper's, differs, or is left open by the paper, and is then set beside the
-reading of `config/paper.yaml`. Numbers that a different setting decides are not compared with the
-paper's. Number and spread of draws only decide precision.
+A setting equals the paper's, differs from it, or is left open by the paper; it is then compared
+with `config/paper.yaml`. Numbers affected by a different setting are not compared with the paper's.
+Number and spread of draws affect precision only.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ METRICS, DETAILS, SETUP = "§Faithfulness Metrics", "app:implementation", "§Set
 
 @dataclass(frozen=True)
 class Setting:
-    """What the paper says of a setting.
+    """The paper's value of a setting.
 
     Attributes:
-        paper: its value there; if the paper leaves it open, that of `config/paper.yaml`.
-        where: in the paper; empty: it leaves the setting open.
-        precision: other values that change the precision of numbers alone; None: all of them.
-        metrics, datasets: the numbers that it decides; all if empty.
+        paper: value in the paper; if the paper leaves it open, the one of `config/paper.yaml`.
+        where: place in the paper; empty: left open.
+        precision: other values that affect precision only; None: all.
+        metrics, datasets: the numbers that it affects; empty: all.
     """
 
     paper: Any
@@ -124,7 +124,7 @@ SECTIONS = ("prompts", "generation", "evaluation", "ranking")
 
 @dataclass(frozen=True)
 class Comparison:
-    """A setting of the run beside the paper's."""
+    """A setting of the run compared with the paper's."""
 
     key: str
     here: Any
@@ -132,20 +132,20 @@ class Comparison:
 
     @property
     def verdict(self) -> str:
-        """Whether it is the paper's, whatever the run has where the paper leaves it open."""
+        """The verdict in words: the paper's value, a different one, or left open by the paper."""
         if not self.setting.where:
             return LEFT_OPEN
         return SAME if self.here == self.setting.paper else DIFFERENT
 
     @property
     def decides(self) -> bool:
-        """Whether the run's numbers are other ones by it, and not only less precise."""
+        """Whether the setting changes the run's numbers, beyond their precision."""
         precision = self.setting.precision
         only_precision = precision is None or self.here in precision
         return self.verdict == DIFFERENT and not only_precision
 
     def concerns(self, cells: pd.DataFrame) -> pd.Series:
-        """Return which of the published rows it concerns."""
+        """Return which published rows the setting affects."""
         owner = self.key.split(".")[0]
         restrictions = {
             "metric": self.setting.metrics,
@@ -182,19 +182,19 @@ def settings_of(job: PublishedJob, methods: Container[str] = METHODS) -> dict[st
 
 
 def compared_settings(job: PublishedJob) -> Iterator[Comparison]:
-    """Yield every setting of a run beside the paper's; those of other models are left out."""
+    """Compare every setting of a run with the paper's, without those of other models."""
     for key, value in settings_of(job).items():
         if (setting := SETTINGS.get("target" if key.endswith(".target") else key)) is not None:
             yield Comparison(key, value, setting)
 
 
 def differences(job: PublishedJob) -> list[Comparison]:
-    """Return the settings of a run that are unlike what the paper states."""
+    """Return the settings of a run that differ from the paper's."""
     return [one for one in compared_settings(job) if one.verdict == DIFFERENT]
 
 
 def as_text(value: Any) -> str:
-    """Return the value of a setting as it stands in a run file."""
+    """Return the value of a setting as written in a run file."""
     if isinstance(value, bool | None):
         return {None: "null", True: "true", False: "false"}[value]
     if isinstance(value, tuple):

@@ -18,7 +18,7 @@ REPAIR = "delete the file and run the workflow again"
 
 
 def load_rows(path: Path | Sequence[Path], kind: str, **selection: Collection[str]) -> pd.DataFrame:
-    """Read the rows of summary files of a kind whose columns have one of the given values.
+    """Read the rows of summary files of a kind, filtered by allowed values of columns.
 
     Raises:
         BenchmarkError: an unreadable file.
@@ -36,14 +36,14 @@ Summary = pa.Table | Iterable[pd.DataFrame]
 
 
 class Files(dict[str, list[Path]]):
-    """What a table, a figure or a page is made from: files by kind, the rule's input."""
+    """The input files of a table, figure or page, by kind."""
 
     def __missing__(self, kind: str) -> NoReturn:
-        """Say which files are missing."""
+        """Raise an error that names the missing kind."""
         raise BenchmarkError(f"--files: none of kind '{kind}' is given")
 
     def rows(self, kind: str, **selection: str) -> pd.DataFrame:
-        """Return the rows of all files of a kind whose columns equal the given values.
+        """Return the rows of all files of a kind, filtered by equal values of columns.
 
         Raises:
             BenchmarkError: an unreadable file, or no such row.
@@ -55,7 +55,7 @@ class Files(dict[str, list[Path]]):
         return rows
 
     def rows_if_any(self, kind: str, **selection: Collection[str]) -> pd.DataFrame:
-        """Return the rows whose columns have one of the given values, of which there may be none.
+        """Return the rows filtered by allowed values of columns, possibly none.
 
         Raises:
             BenchmarkError: an unreadable file.
@@ -63,7 +63,7 @@ class Files(dict[str, list[Path]]):
         return load_rows(self[kind], kind, **selection)
 
     def clusters(self) -> dict[str, str]:
-        """Return the cluster by `sample_id`, from the `datasets` whose records have one."""
+        """Return clusters by `sample_id`, from the `datasets` whose records have one."""
         columns = ["sample_id", "cluster"]
         tables = [read_table(path, "datasets", columns) for path in self.get("clusters", [])]
         rows = [row for table in tables for row in table.to_pylist()]

@@ -1,7 +1,7 @@
 """Results: one row per number, addressed by its keys, and one file per question.
 
-All files have the columns :data:`pisoft.store.schemas.RESULT`, so that whatever shows results
-addresses numbers in the same way. A key is empty where it does not apply.
+All files have the columns :data:`pisoft.store.schemas.RESULT`, so that tables, figures and pages
+address numbers in the same way. A key that does not apply is empty.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ KEYS += ["position"]
 def summary_table(kind: str, frames: Iterable[pd.DataFrame]) -> pa.Table:
     """Return the rows of all frames as a file of a kind, a key of :data:`SCHEMAS`.
 
-    Frames of results have some of the columns each; keys that are missing do not apply.
+    Frames of results may lack columns; missing keys do not apply.
 
     Raises:
-        ValueError: a column that results do not have, or two numbers of the same keys.
+        ValueError: an unknown column, or two numbers with the same keys.
     """
     schema = SCHEMAS[kind]
     if FILES[kind].columns is RESULT:
@@ -56,13 +56,13 @@ def _completed(question: str, frames: Iterable[pd.DataFrame]) -> pd.DataFrame:
 
 
 def in_both_orders(comparisons: pd.DataFrame) -> pd.DataFrame:
-    """Return comparisons of method with other, then of other with method."""
+    """Return comparisons, followed by the same with both methods swapped."""
     mirrored = comparisons.rename(columns={"method": "other", "other": "method"})
     return pd.concat([comparisons, mirrored.assign(value=-comparisons["value"])])
 
 
 def select(rows: pd.DataFrame, **keys: Any) -> pd.DataFrame:
-    """Return the rows whose keys have the given value, or one of several."""
+    """Return the rows whose keys have a value, or one of several values."""
     for key, values in keys.items():
         several = isinstance(values, Collection) and not isinstance(values, str)
         rows = rows[rows[key].isin(list(values) if several else [values])]

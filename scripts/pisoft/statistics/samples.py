@@ -1,8 +1,8 @@
 """The measurements of a dataset, samples by columns.
 
 Samples of one cluster, such as questions about the same text, are not independent. A number is the
-same ratio of sums, whether over samples or over clusters: so whatever needs independent ones
-(standard errors, skewness, resamples, sign flips) is of the clusters' sums.
+same ratio of sums over samples and over clusters, so everything that needs independence (standard
+errors, skewness, resamples, sign flips) uses the sums of clusters.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ class Samples:
     """The measurements of one dataset, samples by columns; `metric` is a level of the columns.
 
     Attributes:
-        numerators: a column's number is Σ numerators / Σ denominators; NaN: no value.
+        numerators: the number of a column is Σ numerators / Σ denominators; NaN: no value.
         denominators: the same shape.
         failed: number of failed samples of each column.
-        medians: whether a column's number is the median of its numerators instead.
-        clusters: by `sample_id`, of samples that are not independent of others of their cluster.
+        medians: whether the number of a column is the median of its numerators instead.
+        clusters: clusters of dependent samples, by `sample_id`.
     """
 
     numerators: pd.DataFrame
@@ -38,7 +38,7 @@ class Samples:
 
     @classmethod
     def for_means(cls, values: pd.DataFrame, clusters: Mapping[str, str] | None = None) -> Samples:
-        """Return samples of which means are estimated; NaN counts as failed."""
+        """Return samples for estimating means; NaN counts as failed."""
         present = values.notna()
         return cls(values, present.astype(float), (~present).sum(), clusters=clusters or {})
 
@@ -55,7 +55,7 @@ class Samples:
 
     @cached_property
     def cluster_index(self) -> np.ndarray:
-        """Which of the G clusters each sample is in, (n,); an independent one is its own."""
+        """The index of each sample's cluster, (n,); an independent sample is its own cluster."""
         samples = self.numerators.index
         if not self.clusters:
             return np.arange(len(samples))
@@ -63,7 +63,7 @@ class Samples:
 
     @property
     def counts(self) -> pd.DataFrame:
-        """By column `n`, `n_failed`, `n_clusters`, `datasets` (1) and `fewest`, the clusters."""
+        """By column, `n`, `n_failed`, `n_clusters`, `datasets` (1) and `fewest` (the clusters)."""
         present = self.numerators.notna()
         clusters = self._by_cluster(present).gt(0).sum()
         counts = {"n": present.sum(), "n_failed": np.asarray(self.failed), "n_clusters": clusters}
@@ -71,12 +71,12 @@ class Samples:
 
     @property
     def contributions(self) -> pd.DataFrame:
-        """What each cluster contributes to each number, (G, C); NaN in a column without one."""
+        """The contribution of each cluster to each number, (G, C); NaN: no number."""
         return self._by_cluster(self.numerators.fillna(0.0) / self._totals)
 
     @property
     def deviations(self) -> pd.DataFrame:
-        """The contributions minus those of samples that all have the column's number."""
+        """The contributions minus their expectation if every sample had the column's number."""
         contributions = self.contributions
         deviations = contributions - contributions.sum(skipna=False) * self._shares
         return deviations.mask(deviations.abs() <= ROUNDING * contributions.abs().sum(), 0.0)
@@ -89,7 +89,7 @@ class Samples:
         return pd.DataFrame(roots, columns=self.numerators.columns)
 
     def _by_cluster(self, values: pd.DataFrame) -> pd.DataFrame:
-        """Add up what samples of the same cluster have, (n, C), to (G, C)."""
+        """Sum the values of samples (n, C) by cluster, (G, C)."""
         if not self.clusters:
             return values
         return values.groupby(self.cluster_index).sum(min_count=1)
@@ -108,7 +108,7 @@ class Samples:
 def mean_rows(values: pd.DataFrame, clusters: Mapping[str, str]) -> pd.DataFrame:
     """Return the mean of each column of samples, its `standard_error`, and Student's interval.
 
-    These are cluster-robust where clusters (`n_clusters`, else NaN) are fewer than samples.
+    They are cluster-robust if there are fewer clusters (`n_clusters`, else NaN) than samples.
     """
     samples = Samples.for_means(values, clusters)
     n, clustered = samples.counts["n"], samples.counts["n_clusters"]
@@ -124,7 +124,7 @@ def mean_rows(values: pd.DataFrame, clusters: Mapping[str, str]) -> pd.DataFrame
 def share_rows(hits: pd.DataFrame, clusters: Mapping[str, str]) -> pd.DataFrame:
     """Return the share of each column of samples, numbers between 0 and 1, and Wilson's interval.
 
-    Where clusters are fewer than samples, it has the variance between these; see :func:`mean_rows`.
+    With fewer clusters than samples, it uses the variance between clusters; see :func:`mean_rows`.
     """
     rows = mean_rows(hits, clusters)
     n, shares, tail = hits.count(), rows["value"], (1 + CONFIDENCE) / 2

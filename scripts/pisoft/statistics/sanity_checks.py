@@ -1,15 +1,15 @@
-"""How similar scores stay when the model is randomised, or when it reads another input.
+"""Similarity of scores after randomising the model or changing the input.
 
-Spearman's ρ between the scores of a step's perturbable tokens and those by the same method
+It is Spearman's ρ between the scores of a step's perturbable tokens and scores of the same method
 
-- `layers`: on the same model with that many of its last decoder layers reinitialised,
+- `layers`: on the same model with that many of its last decoder layers re-initialised,
 - `labels`: on the model trained on shuffled labels,
-- `input`: on the same model, of the other samples at the same step. Their scores are read at the
-  same relative position, by linear interpolation, and averaged;
+- `input`: on the same model for other samples at the same step, averaged after linear interpolation
+  to the same relative positions.
 
-the first two for the same target token. Mean over a sample's steps. Near 1, the scores do not
-depend on what these layers or the labels have taught the model, or on what a text says. A step of
-fewer than three tokens, or whose scores are all equal in either case, has no ρ.
+The first two keep the target token. ρ is averaged over the steps of a sample. Near 1, scores do not
+depend on what these layers have learnt, on the labels, or on the text. A step with fewer than three
+tokens or constant scores in either case has no ρ.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def similarities(
 ) -> pd.Series:
     """Return by sample the mean of Spearman's ρ between a method's scores; NaN without any.
 
-    `steps` are of one model and dataset, `changed` are the same on a randomised model.
+    `steps` are the steps of one model and dataset, `changed` the same on a randomised model.
     """
     correlations = []
     for step, other in zip(steps, changed, strict=True):
@@ -88,7 +88,7 @@ def input_similarities(steps: Sequence[StepScores], method: str) -> pd.Series:
 
 
 def stretched(scores: np.ndarray, size: int) -> np.ndarray:
-    """Return scores (m,) read at as many positions (size,) from the first to the last, linearly."""
+    """Return scores (m,) linearly interpolated to `size` positions from the first to the last."""
     positions = np.linspace(0, 1, size)
     return np.interp(positions, np.linspace(0, 1, scores.size), scores)
 

@@ -1,4 +1,4 @@
-"""The scores of all methods side by side, as figures and comparisons of methods need them."""
+"""The scores of all methods by step, for figures and comparisons of methods."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ class StepScores:
         prompt: the sample's row of `prompts`.
         step: index of the generated token, 0 for the first.
         perturbable: prompt positions that a perturbation may touch, (m,).
-        raw: by method, raw scores of all prompt tokens (prompt tokens,); of its ok steps only.
-        status: by method, `ok` or why there are no scores.
+        raw: by method with an ok status, raw scores of all prompt tokens, (prompt tokens,).
+        status: by method, `ok` or the reason why there are no scores.
     """
 
     prompt: Mapping[str, Any]
@@ -52,10 +52,10 @@ def read_scores(
 ) -> Iterator[StepScores]:
     """Read the scores of one model and dataset, step by step in the order of the samples.
 
-    `settings` turn raw scores into scores; `samples` limits how many samples are read.
+    `settings` turn raw scores into scores; `samples` limits the number of samples.
 
     Raises:
-        BenchmarkError: an unreadable file, or one that holds other samples than the prompts.
+        BenchmarkError: an unreadable file, or one with other samples than the prompts.
     """
     rows_of_prompts = {row["sample_id"]: row for row in read_prompts(prompts)[:samples]}
     in_prompts = pc.field("sample_id").isin(pa.array([*rows_of_prompts], pa.string()))
@@ -101,7 +101,7 @@ def read_methods(
 
 
 def steps_by_sample(steps: Iterable[StepScores]) -> Iterator[tuple[str, list[StepScores]]]:
-    """Yield each sample's id and steps, which are next to each other."""
+    """Yield the id and the steps of each sample; steps of a sample must be adjacent."""
     for sample_id, sample in itertools.groupby(steps, key=lambda step: step.prompt["sample_id"]):
         yield sample_id, list(sample)
 
@@ -109,13 +109,13 @@ def steps_by_sample(steps: Iterable[StepScores]) -> Iterator[tuple[str, list[Ste
 def scores_by_sample(
     steps: Iterable[StepScores], method: str
 ) -> Iterator[tuple[str, list[np.ndarray]]]:
-    """Yield each sample's id, and a method's scores (m,) of every step that has them."""
+    """Yield the id of each sample, and a method's scores (m,) at every step with scores."""
     for sample_id, sample in steps_by_sample(steps):
         yield sample_id, [step.scores(method) for step in sample if method in step.raw]
 
 
 def _evaluated(table: pd.DataFrame, settings: ScoreSettings) -> Iterator[Mapping[str, Any]]:
-    """Yield the rows of an `attributions` table that are evaluated, with the scores that are."""
+    """Yield the rows of an `attributions` table to evaluate, with the scores to evaluate."""
     aggregates = settings.step_scores == "aggregated"  # of one sample
     samples = table.groupby("sample_id", sort=False) if aggregates else [("", table)]
     for _, rows in samples:

@@ -1,16 +1,16 @@
-"""How far the order of the methods changes when one choice of the metric is changed.
+"""Sensitivity of the order of the methods to single choices of the metric.
 
-The run's order is that of the methods' mean AUC of π-Soft-NS or π-Soft-NC. Every alternative of
-:mod:`pisoft.statistics.alternatives` gives another order from stored draws, of the run or of its
-other routing or operator: no forward pass is made. Compared are, over the methods that have a value
-in both,
+The run's order is by mean AUC of π-Soft-NS or π-Soft-NC. Every alternative of
+:mod:`pisoft.statistics.alternatives` gives another order from stored draws of the run, or of its
+other routing or operators, without forward passes. Over the methods with a value in both orders,
+the comparison has
 
-- Kendall's τ-b of the two orders: 1 says that both order all methods alike;
+- Kendall's τ-b of the two orders, 1 if they are the same;
 - whether another method is best;
 - the largest change of a method's rank.
 
-Numbers of half of the samples are means over 20 halves drawn by key, each against the whole. τ's
-interval is over resamples, in each of which both orders are recomputed; all statistics share these.
+Numbers for half of the samples are means over 20 keyed halves, each compared with the whole. The
+interval of τ is over resamples, shared by all statistics, with both orders recomputed in each.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ Datasets = Mapping[str, Methods]
 
 
 def summaries(files: Files, settings: SensitivityJob) -> dict[str, Summary]:
-    """Return one file of how far orders change, from all `soft` files."""
+    """Return one file with the changes of orders, from all `soft` files."""
     runs = _cells(files["soft"], settings)
     cells = runs | _cells(files.get("operators", []), settings)
     frames, clusters = [], files.clusters()
@@ -75,9 +75,9 @@ def _cells(
 
 
 def _alternative(protocol: str, other: str, operator: str) -> str | None:
-    """Return which alternative to the draws of a run's protocol those of another cell are.
+    """Return the alternative that the draws of another cell are to those of a run's protocol.
 
-    None: of neither the other protocol alone, nor another operator of ablation alone.
+    It is None unless exactly one of protocol and operator differs.
     """
     if other != protocol:
         return None if operator else OTHER_ROUTING
@@ -91,10 +91,10 @@ def sensitivities(
     settings: SensitivityJob,
     clusters: Mapping[str, str],
 ) -> Iterator[pd.DataFrame]:
-    """Yield results of one metric, protocol and model, but for the latter two keys.
+    """Yield the results of one metric, protocol and model, without the latter two keys.
 
-    `datasets` are the areas of the run's draws by dataset and method; `new_draws` the same by
-    alternative, under the other routing or with another operator.
+    `datasets` are areas from the run's draws by dataset and method; `new_draws` are the same by
+    alternative, from the other routing or another operator.
     """
     samples, missing = {}, {}
     for name, methods in datasets.items():
@@ -116,12 +116,12 @@ def compare_orders(
 ) -> pd.DataFrame:
     """Compare every alternative's order with the run's.
 
-    Estimates are by metric, alternative, half and method, of a single metric; `missing` says why an
-    alternative has no value.
+    Estimates are by metric, alternative, half and method, for a single metric; `missing` has the
+    reason why an alternative has no value.
 
     Returns:
-        By alternative (`part`), τ with the reason why there is none as `text`, and :data:`FACTS`
-        as `other`. The `text` of `best_changes` are the best methods of a single order, by comma.
+        By alternative (`part`), τ or, as `text`, the reason why there is none, and :data:`FACTS` as
+        `other`. The `text` of `best_changes` lists the best methods, if there is a single order.
     """
     replicates = estimates.replicates.droplevel("metric", axis=1)
     run = replicates[RUN][0]
@@ -156,7 +156,7 @@ def compare_orders(
 
 
 def _changes(run: pd.Series, orders: np.ndarray) -> dict[str, object]:
-    """Return :data:`FACTS` of orders (O, M), means over several, and the best methods of one."""
+    """Return :data:`FACTS` of orders (O, M), averaged, and the best methods if there is one order."""
     before, after = ranks(run.to_numpy(), "highest"), ranks(orders, "highest")
     best_before, best_after = before == before.min(), after == after.min(axis=1, keepdims=True)
     return {
@@ -167,7 +167,7 @@ def _changes(run: pd.Series, orders: np.ndarray) -> dict[str, object]:
 
 
 def _reason(alternative: str, ranked: int, common: int, missing: Mapping[str, str]) -> str:
-    """Say why an alternative has no τ, of so many methods in the run's order and in both."""
+    """Say why an alternative has no τ, given the number of methods in the run and in both orders."""
     if ranked < FEWEST_METHODS:
         return "fewer than two methods have a value"
     if alternative in missing:

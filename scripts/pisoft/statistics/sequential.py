@@ -1,9 +1,10 @@
-"""After how many records is a comparison decided? Confidence sequences by betting.
+"""Sequential comparisons: confidence sequences by betting.
 
-Bets against a mean m of values between 0 and 1 have the capital K(m) = Π(1 + λ_s (x_s - m)). If m
-is the mean, its expectation stays 1, and it reaches 1 / α with probability at most α (Ville). The
-means whose capital has not reached 1 / α form a confidence sequence. It is valid after all records
-simultaneously, so one may look after each and stop at any. Bets are aGRAPA's, hedged, with or
+A bettor against the mean m of values in [0, 1] has the capital K(m) = Π(1 + λ_s (x_s - m)). If m is
+the true mean, the expected capital stays 1, and it reaches 1 / α with probability at most α
+(Ville). The means whose capital has not reached 1 / α form a confidence sequence, valid after all
+records
+simultaneously: one may look after each record and stop at any. Bets are aGRAPA's, hedged, with or
 without replacement (Waudby-Smith and Ramdas, JRSS-B 2024, arXiv 2010.09686; NeurIPS 2020).
 """
 
@@ -25,13 +26,14 @@ def log_capitals(
 ) -> Iterator[np.ndarray]:
     """Yield, after each record, the logarithm of the capital against each mean, (2, P, M).
 
-    The first bets that the mean is higher, the second that it is lower; infinite: it cannot be,
-    given the values read. A bet is of the values before: λ = (μ - m) / (σ² + (μ - m)²).
+    The first row bets on a higher mean, the second on a lower one; infinite capital means that m is
+    impossible given the values. Each bet depends on the values before: λ = (μ - m) / (σ² + (μ -
+    m)²).
 
     Args:
-        values: between 0 and 1, (T, P); behind a column's NaN are only more of them.
+        values: values in [0, 1], (T, P); NaN only at the end of a column.
         means: m, (M,).
-        pool: number of records that they are drawn from without replacement; None: infinite.
+        pool: number of records to draw from without replacement; None: infinite.
     """
     capitals = np.zeros((2, values.shape[1], len(means)))
     total, squares = np.zeros((values.shape[1], 1)), np.full((values.shape[1], 1), 0.25)
@@ -57,8 +59,8 @@ def confidence_sequence(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return lower and upper bounds of the mean after each record, (T, P) each.
 
-    Each pair lies within those before; outside it are the :data:`MEANS` against which the capital
-    of either direction has reached 2 / α. Arguments as :func:`log_capitals`; α may be (P,).
+    Intervals are nested over time. They exclude the :data:`MEANS` against which the capital of
+    either direction has reached 2 / α. Arguments as in :func:`log_capitals`; α may be (P,).
     """
     bounds = np.empty((2, *values.shape))
     enough = np.log(2 / np.reshape(alpha, (-1, 1)))
@@ -74,20 +76,20 @@ def confidence_sequence(
 def holm_levels(
     values: np.ndarray, alpha: float, pairs: int, pool: int | None = None
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return each comparison's level and p-values by Holm's procedure, and when it rejects 1/2.
+    """Return levels, rejections of a mean of 1/2 and p-values by Holm's procedure.
 
-    The smallest 2 / K so far is a p-value after every record at once, so Holm's procedure may be
-    applied after each: what it has rejected stays so, and raises the level of the others.
+    The running minimum of 2 / K is a p-value valid after every record, so Holm's procedure can be
+    applied after each: rejections persist and raise the level of the other comparisons.
 
     Args:
-        values: as of :func:`log_capitals`, (T, P).
+        values: as in :func:`log_capitals`, (T, P).
         alpha: family-wise error.
-        pairs: number of comparisons in the family, of which P are here.
-        pool: as of :func:`log_capitals`.
+        pairs: number of comparisons in the family, of which P are given.
+        pool: as in :func:`log_capitals`.
 
     Returns:
-        Levels (P,), indices of records (P,), T where nothing is rejected, and p-values of a mean of
-        1/2 after each record (T, P).
+        Levels (P,); record indices of rejections (P,), T without one; and p-values of a mean of 1/2
+        after each record (T, P).
     """
     capitals = [one.max(axis=(0, 2)) for one in log_capitals(values, np.array([0.5]), pool)]
     length, count = values.shape
@@ -113,25 +115,25 @@ def decide(
     margin: float = 0,
     pool: int | None = None,
 ) -> pd.DataFrame:
-    """Say when each comparison is decided, with a family-wise error of α for either decision.
+    """Decide each comparison, with a family-wise error of α for differences and for equalities.
 
-    That methods differ is decided by Holm's procedure, that they are equal at α / pairs each.
+    Holm's procedure decides differences; equality is decided at level α / pairs.
 
     Args:
-        differences: by record in the order of sampling, (T, P); NaN: it does not count for a pair.
-        clip: differences are cut off there, and the mean is of these; choose it before looking.
-        alpha: probability that any difference is false, and that any equality is, at any number
-            of records.
-        pairs: number of comparisons from which these were chosen; None: all are here.
+        differences: differences by record in the order of sampling, (T, P); NaN: not counted.
+        clip: limit of differences, whose clipped mean is tested; choose it before looking.
+        alpha: probability of any false difference, and of any false equality, at any number of
+            records.
+        pairs: number of comparisons from which these were chosen; None: these are all.
         margin: a pair is equal if its confidence sequence lies within ±margin; 0: never.
         pool: as in :func:`log_capitals`, at least T.
 
     Returns:
-        Where each of the P comparisons stops, decided or at its last record, a row each: `n`, the
-        records read until then, of the `available` ones, which have a difference; as `text`
-        `higher`, `lower`, `equal` or `open`; the mean of the clipped differences until then, as
-        `value`, and its confidence sequence there, `low` and `high`; and `p_adjusted`, of a mean of
-        0, by Holm's procedure, valid at any number of records.
+        A row for each of the P comparisons, when it is decided or at its last record: `n`, the
+        number of records until then, of the `available` ones with a difference; as `text`,
+        `higher`, `lower`, `equal` or `open`; the mean of clipped differences until then as `value`,
+        with its confidence sequence `low` and `high`; and Holm's `p_adjusted` of a mean of 0, valid
+        at any number of records.
     """
     missing = np.isnan(differences)
     order = np.argsort(missing, axis=0, kind="stable")  # the missing ones to the end
@@ -162,6 +164,6 @@ def decide(
 def _mean_differences(
     values: np.ndarray, clip: float, alpha: float | np.ndarray, pool: int | None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the confidence sequence of the mean difference whose values these are, (T, P) each."""
+    """Return the confidence sequence of the mean difference from rescaled values, (T, P) each."""
     low, high = confidence_sequence(values, alpha, pool)
     return clip * (2 * low - 1), clip * (2 * high - 1)
