@@ -1,4 +1,4 @@
-"""The error that a user of the benchmark is meant to read."""
+"""The error class for messages to users."""
 
 import re
 from collections.abc import Callable, Iterable
@@ -15,15 +15,15 @@ LONGEST_NAME = 100  # characters of a name that a nearest match is looked for
 
 
 def without_passwords(text: str) -> str:
-    """Mask user and password of addresses, such as that of a hub in `HF_ENDPOINT`."""
+    """Mask user and password in addresses, such as in `HF_ENDPOINT`."""
     return re.sub(r"(?<=://)[^/\s]*@", "***@", text)
 
 
 class BenchmarkError(Exception):
-    """A problem with configuration, data or a model, in one readable sentence on one line."""
+    """A problem with configuration, data or a model, described in one line."""
 
     def __init__(self, message: str) -> None:
-        """Put a message on one line that can be printed, whatever of a file it quotes."""
+        """Reduce a message to one printable line, whatever it quotes from a file."""
         line = without_passwords(" ".join(message.split()))
         line = line.encode(errors="backslashreplace").decode()
         if len(line) > LONGEST_MESSAGE:
@@ -33,11 +33,11 @@ class BenchmarkError(Exception):
 
 
 def did_you_mean(name: str, allowed: Iterable[str]) -> str:
-    """Return ``"; did you mean 'x'? allowed: …"`` for a name that is not among those allowed.
+    """Return ``"; did you mean 'x'? allowed: …"`` for a name that is not allowed.
 
     Args:
         name: the name as the user wrote it.
-        allowed: every legal name.
+        allowed: all allowed names.
     """
     choices = sorted(str(choice) for choice in allowed)
     nearest = get_close_matches(str(name)[:LONGEST_NAME], choices, n=1, cutoff=0.5)
@@ -46,7 +46,7 @@ def did_you_mean(name: str, allowed: Iterable[str]) -> str:
 
 
 def nearest_path(path: str | Path) -> str:
-    """Return ``"; did you mean 'x'?"`` for a path that does not exist; empty if none is alike."""
+    """Return ``"; did you mean 'x'?"`` for a missing path; empty if none is similar."""
     missing = Path(path)
     while not missing.parent.is_dir():
         missing = missing.parent
@@ -56,7 +56,7 @@ def nearest_path(path: str | Path) -> str:
 
 
 def in_one_line(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
-    """Let a function raise its BenchmarkErrors without what led to them inside the package."""
+    """Make a function raise its BenchmarkErrors without the package's internal traceback."""
 
     @wraps(function)
     def call(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Result:

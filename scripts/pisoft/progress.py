@@ -1,4 +1,4 @@
-"""Progress of long loops: a line of the log now and then, or one line that is overwritten."""
+"""Progress of long loops: periodic log lines, or one overwritten line."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ logger = logging.getLogger(__name__)
 def progress(items: Iterable[Item], total: int, what: str, unit: str = "samples") -> Iterator[Item]:
     """Yield the items, reporting how many are done, their rate and the time left.
 
-    Jobs log such lines. Where lines of this level are not logged, as in a notebook, standard error
-    shows one that is overwritten.
+    Jobs log lines. Where this level is not logged, as in a notebook, a line on standard error is
+    overwritten instead.
 
     Args:
-        items: what is worked on; a list stands for as many units as it has items.
+        items: items of work; a list counts as its number of items.
         total: number of units.
         what: the activity, for example "evaluating".
         unit: name of the units.

@@ -1,4 +1,4 @@
-"""Random numbers that depend on their key alone, not on order, batch size, shard or device."""
+"""Random numbers that depend only on their key, not on order, batch size, shard or device."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import numpy as np
 def keyed_generator(*key: object) -> np.random.Generator:
     """Return a Philox generator for a key such as (seed, sample_id, step, π index, draw).
 
-    Philox is counter-based: distinct keys give independent streams.
-    Each part enters as text with its length, so that no two different keys run together.
+    Philox is counter-based: distinct keys give independent streams. Parts enter as text with their
+    length, so different keys never collide by concatenation.
     """
     digest = blake2b(digest_size=16)
     for part in key:

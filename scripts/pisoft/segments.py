@@ -1,6 +1,6 @@
-"""Words and sentences of a text that is given token by token.
+"""Words and sentences of a tokenised text.
 
-Both split at gaps in the tokens' positions in the prompt as well: a gap is one between two texts.
+Both also split at gaps in the positions of tokens, which separate texts.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Positions = Sequence[int] | np.ndarray
 
 
 def words(texts: Sequence[str], positions: Positions) -> list[slice]:
-    """Split tokens (m,) at white space, which stays with the word behind it where it can."""
+    """Split tokens (m,) at white space, which stays with the following word if possible."""
 
     def ends(text: str, following: str) -> bool:
         return following[:1].isspace() or (text[-1:].isspace() and not text.isspace())
@@ -38,7 +38,7 @@ def sentences(texts: Sequence[str], positions: Positions) -> list[slice]:
 def _parts(
     texts: Sequence[str], positions: Positions, ends: Callable[[str, str], bool]
 ) -> list[slice]:
-    """Split tokens (m,) at gaps, and between two of which the first ends a part."""
+    """Split tokens (m,) at gaps, and after tokens that end a part."""
     cuts = [
         cut
         for cut, (text, following) in enumerate(itertools.pairwise(texts), start=1)

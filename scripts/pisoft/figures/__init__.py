@@ -1,5 +1,5 @@
-"""One file for each figure, named after what it makes.
+"""Figures, one file each.
 
-`scripts/plot_results.py` calls `NAME.plot(…)`, which `display` decorates, and writes what that
-returns as PDF, SVG and PNG.
+`scripts/plot_results.py` calls the decorated `NAME.plot(…)` and writes its result as PDF, SVG and
+PNG.
 """

@@ -1,4 +1,4 @@
-"""How far the methods recover the statement that was used, over the length of a text and in it."""
+"""Recovery of the used statement, by length of the text and depth of the statement in it."""
 
 from __future__ import annotations
 

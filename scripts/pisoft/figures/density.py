@@ -1,4 +1,4 @@
-"""How dense a method's scores are against how faithful (paper, app:attribution-distribution)."""
+"""Density of scores against faithfulness (paper, app:attribution-distribution)."""
 
 from __future__ import annotations
 

@@ -27,8 +27,8 @@ STYLES = dict(zip(("loosened", "original"), line_styles(PROPOSED).values(), stri
 def plot(view: View) -> Figure:
     """Draw the AUC over depth, one line per token weighting.
 
-    Lines are means over the samples that had no part in selecting a depth, the same as in the
-    table; bands are 95 % confidence intervals (Student's t).
+    Lines are means over the samples not used to select a depth, as in the table; bands are 95 %
+    confidence intervals (Student's t).
     """
     rows = view.results("depths", part=REST).rows
     labels = {weights: grad_ellm_label(weights) for weights in rows["method"].unique()}

@@ -1,4 +1,4 @@
-"""Heatmaps of how far methods agree on which tokens matter."""
+"""Heatmaps of the agreement of methods on token importance."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Heatmaps of how far metrics agree on which methods are better."""
+"""Heatmaps of the agreement of metrics on the order of the methods."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def plot(view: View) -> tuple[Figure, pd.DataFrame]:
 
 
 def _triangle(rows: pd.DataFrame, dataset: str, metrics: Labels) -> np.ndarray:
-    """Return a dataset's τ, (M - 1, M - 1): the second metric's line, the first one's column."""
+    """Return the τ of a dataset, (M - 1, M - 1): rows are the second metric, columns the first."""
     wide = select(rows, dataset=dataset).pivot(
         index=["part", "other"], columns=["protocol", "metric"], values="value"
     )

@@ -1,4 +1,4 @@
-"""How π-Soft metrics rank the controls, at every retaining probability."""
+"""Ranking of the controls by π-Soft metrics, at every retaining probability."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ PAIRS = 4  # of controls, side by side
     cells="controls",
 )
 def plot(view: View) -> Figure:
-    """Draw the controls' means over π above, and below how often each pair is in order."""
+    """Draw the controls' means over π and, below, the share of samples with each pair in order."""
     results = view.results("metric_validation", metric=CURVE_METRICS)
     means = results.select(part="mean")
     controls = {name: means.methods[name] for name in means.rows["method"].unique()}

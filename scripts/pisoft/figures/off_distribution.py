@@ -1,4 +1,4 @@
-"""What a model makes of inputs of which random tokens are ablated, over π."""
+"""Predictions and attention of a model on randomly ablated inputs, over π."""
 
 from __future__ import annotations
 

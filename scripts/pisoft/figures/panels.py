@@ -55,19 +55,19 @@ def draw(
     rows: Sequence[Sequence[str]] = (),
     **layout: Any,
 ) -> Figure:
-    """Return panels side by side, each with its label at the y axis, and one legend below.
+    """Return a figure of panels side by side, with labels at the y axes and one legend below.
 
-    A narrow page has them in several rows.
+    On a narrow page, panels fill several rows.
 
     Args:
-        title: above the panels; see :func:`heading`.
-        fill: fills the axes with what a panel shows, and may change how they look.
-        panels: by label, what each shows.
-        height: inches; without `rows`, of one row.
-        legend: whether there is one; lines may be named beside the panels instead.
-        rows: labels of each row's panels, see :func:`in_rows`; `.` is no panel. Without, all
-            panels are in one row.
-        layout: as :meth:`matplotlib.figure.Figure.subplot_mosaic` takes it.
+        title: title above the panels; see :func:`heading`.
+        fill: draws the content of a panel on its axes.
+        panels: content of each panel, by label.
+        height: height in inches; without `rows`, of one row.
+        legend: whether there is a legend; lines may be named beside the panels instead.
+        rows: labels of the panels in each row, see :func:`in_rows`; `.` is an empty place. By
+            default, all panels are in one row.
+        layout: arguments of :meth:`matplotlib.figure.Figure.subplot_mosaic`.
     """
     with theme():
         if not rows:
@@ -90,13 +90,13 @@ def draw(
 
 
 def heading(view: View, *more: str, message: str = "") -> str:
-    """Return a figure's title: its message, or what it shows; below of what, and `n = 98` etc."""
+    """Return the title of a figure: its message or subject, and below the cell and `n = 98` etc."""
     lines = filter(None, (message or view.title, " · ".join((view.where, *more))))
     return "\n".join(in_width(line) for line in lines)
 
 
 def in_width(text: str) -> str:
-    """Return a text in lines that fit the page."""
+    """Wrap a text to the width of the page."""
     unbroken = text.replace(" = ", "\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}")
     lines = wrapped(unbroken, int(TITLE_CHARACTERS * share()), break_on_hyphens=False)
     return lines.replace("\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}", " = ")
@@ -114,9 +114,9 @@ def _make_room(figure: Figure, lines: int) -> None:
 
 
 def in_rows(names: Iterable[str], columns: int) -> list[list[str]]:
-    """Arrange panels in rows, see :func:`draw`; the last one is filled up with empty panels.
+    """Arrange panels in rows, see :func:`draw`; empty places fill the last row.
 
-    `columns` are those of a full page; a narrow one has fewer.
+    `columns` is the number on a full page; a narrow page has fewer.
     """
     names, columns = [*names], abreast(columns)
     names += "." * (-len(names) % columns)
@@ -124,7 +124,7 @@ def in_rows(names: Iterable[str], columns: int) -> list[list[str]]:
 
 
 def legend_below(figure: Figure, handles: Sequence[Any]) -> None:
-    """Name lines below the panels, in as many columns as fit if all had the longest label."""
+    """Draw the legend below the panels, in as many columns as fit the longest label."""
     longest = max((len(handle.get_label()) for handle in handles), default=0)
     most = LEGEND_CHARACTERS // (longest + HANDLE_CHARACTERS)
     full, columns = (max(1, min(len(handles), int(n))) for n in (most, most * share()))
@@ -135,7 +135,7 @@ def legend_below(figure: Figure, handles: Sequence[Any]) -> None:
 
 
 def n_text(rows: pd.DataFrame) -> str:
-    """Return `n = 98`, or a range over what has a value where they differ."""
+    """Return `n = 98`, or a range if n differs between values."""
     counts = rows.loc[rows["n"] > 0, "n"]
     if counts.empty:
         return "n = 0"
@@ -144,7 +144,7 @@ def n_text(rows: pd.DataFrame) -> str:
 
 
 def or_no_value(label: str, value: float) -> str:
-    """Return a label that says so if its value is missing."""
+    """Return a label, marked if its value is missing."""
     return f"{label} (no value)" if np.isnan(value) else label
 
 
@@ -159,8 +159,8 @@ def lines(
 ) -> None:
     """Draw a line over `position` for each method, with a band of 95 % intervals.
 
-    Of `rows`, `method`, `position`, `value`, `low` and `high` are read. `labels` are in the order
-    of the legend; `styles` are of the methods, if not their usual ones.
+    `rows` need `method`, `position`, `value`, `low` and `high`. `labels` give the order of the
+    legend; `styles` replace the usual styles of the methods.
     """
     looks = styles or line_styles(labels)
     for index, (name, label) in enumerate(labels.items()):
@@ -185,7 +185,7 @@ def draw_band(panel: Axes, line: pd.DataFrame, colour: str, opacity: float = BAN
 
 
 def over_pi(panels: Sequence[Axes], values: pd.Series) -> None:
-    """Let lines over π fill one range of all panels: bands that are much wider are cut."""
+    """Set a common range of all panels that lines over π fill; much wider bands are cut."""
     lowest, highest = values.min(), values.max()
     margin = MARGIN * (highest - lowest)
     bottoms, tops = zip(*(panel.get_ylim() for panel in panels), strict=True)
@@ -197,7 +197,7 @@ def over_pi(panels: Sequence[Axes], values: pd.Series) -> None:
 
 
 def over_doublings(panel: Axes, numbers: pd.Series) -> None:
-    """Space numbers, which are usually doubled, by their ratio, and mark those that there are."""
+    """Scale an axis of usually doubling numbers logarithmically, with ticks at these."""
     panel.set_xscale("log", base=2)
     panel.set_xticks([*numbers.dropna().unique()])
     panel.xaxis.set_minor_locator(NullLocator())
@@ -208,7 +208,7 @@ def over_doublings(panel: Axes, numbers: pd.Series) -> None:
 
 
 def dots(panel: Axes, rows: pd.DataFrame, labels: Mapping[str, str], label: str) -> None:
-    """Draw `rows` from the top as dots on their 95 % intervals; `label` is of the x axis."""
+    """Draw `rows` from the top as dots on their 95 % intervals; `label` names the x axis."""
     looks = line_styles(labels)
     for index, row in enumerate(rows.itertuples()):
         look = looks[row.method]
@@ -231,7 +231,7 @@ def dot_panels(
     highest_first: bool = False,
     message: str = "",
 ) -> Figure:
-    """Return panels of dots (:func:`dots`) with the methods in order of the first panel.
+    """Return panels of dots (:func:`dots`), methods in the order of the first panel.
 
     `results` are by the label of each panel's x axis. The lowest value is on top, or the highest.
     """
@@ -250,7 +250,7 @@ def dot_panels(
 
 
 def median_tau(what: str, taus: pd.Series | np.ndarray) -> str:
-    """Return the message of a heatmap of agreement; none without a value."""
+    """Return the message of a heatmap of agreement; empty without values."""
     values = np.asarray(taus, dtype=float)
     values = values[~np.isnan(values)]
     if not values.size:
@@ -259,13 +259,13 @@ def median_tau(what: str, taus: pd.Series | np.ndarray) -> str:
 
 
 def lower_triangle(rows: pd.DataFrame, names: Sequence[str]) -> np.ndarray:
-    """Return the number of every two names, (M, M): the line is `other`, the column `method`."""
+    """Return the numbers of every two names, (M, M): rows are `other`, columns `method`."""
     wide = rows.pivot(index="other", columns="method", values="value")
     return wide.reindex(index=list(names), columns=list(names)).to_numpy(dtype=float)
 
 
 def heatmap(panel: Axes, matrix: np.ndarray, look: Look, numbers: bool = True) -> None:
-    """Colour the cells that have a value, and write it into them."""
+    """Colour the cells that have a value and write it into them."""
     colours, lowest, highest = look
     seaborn.heatmap(
         matrix,
@@ -286,12 +286,12 @@ def heatmap(panel: Axes, matrix: np.ndarray, look: Look, numbers: bool = True) -
 
 
 def _short(value: float) -> str:
-    """Return a number of at most 1 in size as a short text: `.53`, `−.07`, `1.0`."""
+    """Return a number in [−1, 1] as a short text: `.53`, `−.07`, `1.0`."""
     return signed(f"{value:z.2f}".replace("1.00", "1.0").replace("0.", "."))
 
 
 def mark_gaps(panel: Axes, gaps: np.ndarray) -> None:
-    """Write a dash into the cells that lack a value."""
+    """Write a dash into cells without a value."""
     for line, column in np.argwhere(gaps):
         panel.text(column + 0.5, line + 0.5, NOTHING, ha="center", va="center", size=NUMBER_SIZE)
 
@@ -299,7 +299,7 @@ def mark_gaps(panel: Axes, gaps: np.ndarray) -> None:
 def name_cells(
     panel: Axes, columns: Sequence[str], lines: Sequence[str], rotation: int = 90
 ) -> None:
-    """Write names below the columns and beside the lines; an empty list leaves them out."""
+    """Write names below the columns and beside the rows; an empty list omits them."""
     panel.set_anchor("W")  # the layout leaves room for names left of the space that it divides
     panel.set_xticks(np.arange(len(columns)) + 0.5, columns, rotation=rotation, fontsize="small")
     panel.set_yticks(np.arange(len(lines)) + 0.5, lines, rotation=0, fontsize="small")

@@ -1,4 +1,4 @@
-"""What methods gain over their permuted scores."""
+"""The gain of methods over their permuted scores."""
 
 from __future__ import annotations
 

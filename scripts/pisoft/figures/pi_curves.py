@@ -1,4 +1,4 @@
-"""π-Soft curves, the methods that matter in colour: the best, the paper's, random, the worst.
+"""π-Soft curves with the key methods in colour: the best, the paper's, random scores and the worst.
 
 All others are grey; :mod:`pisoft.figures.pi_curves_all` names every method.
 """
@@ -33,8 +33,8 @@ LEGEND_BELOW = 0.4  # inches
 def plot(view: View) -> Figure:
     """Draw π-Soft-NS and π-Soft-NC over the retaining probability, few methods in colour.
 
-    Below each panel, those in colour (:func:`standings`) are listed with their AUC, the best first;
-    ≈ marks those not significantly different from it. Bands are 95 % intervals (Student's t).
+    Below each panel, coloured methods (:func:`standings`) are listed with their AUC, best first; ≈
+    marks those not significantly different from the best. Bands are 95 % intervals (Student's t).
     """
     curves, statistics = view.results("curves"), view.results("statistics")
 
@@ -65,8 +65,8 @@ def plot(view: View) -> Figure:
 def standings(rows: pd.DataFrame, methods: Collection[str]) -> pd.DataFrame:
     """Return the methods with a curve and a number, best first, with three more columns.
 
-    `best`, `tied` with it, and `coloured`: the best, the first :data:`MOST_LEADERS` not
-    significantly different from it, the paper's own, random scores, and the lowest.
+    They are `best`, `tied` with the best, and `coloured`: the best, the first :data:`MOST_LEADERS`
+    not significantly different from it, the paper's method, random scores, and the lowest.
     """
     rows = rows.dropna(subset="value").sort_values("value", ascending=False, kind="stable")
     best = rows["rank"] == rows["rank"].min()
@@ -79,7 +79,7 @@ def standings(rows: pd.DataFrame, methods: Collection[str]) -> pd.DataFrame:
 def _draw_lines(
     panel: Axes, rows: pd.DataFrame, areas: pd.DataFrame, methods: Mapping[str, str]
 ) -> None:
-    """Draw the others in grey, and on top of them those in colour with their bands."""
+    """Draw grey lines, and on top of them the coloured ones with their bands."""
     labels = {
         row.Index: f"{row.value:.3f}  {methods[row.Index]}{' ≈' * row.tied}"
         for row in areas[areas["coloured"]].itertuples()

@@ -1,8 +1,8 @@
-"""Why scores are calibrated, shown on results (paper, fig:illustration_evaluation_protocol).
+"""The reason for calibration, shown on results (paper, fig:illustration_evaluation_protocol).
 
-(a) The means of the scores, and so the shares of tokens that the original metrics keep, differ
-between methods. (b) On one sample, each method's own power α brings its scores to the same mean π.
-(c) The original metric is a point of another share for every method, beside its π-Soft curve.
+(a) Mean scores, and thus the shares of tokens that the original metrics keep, differ between
+methods. (b) On one sample, a power α per method brings scores to the same mean π. (c) The original
+metric evaluates each method at a different share, shown beside its π-Soft curve.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ Looks = Mapping[str, LineStyle]  # by method
 
 @dataclass(frozen=True)
 class Calibrated:
-    """One explained step of one sample, calibrated to π for a few methods."""
+    """One explained step, calibrated to π for a few methods."""
 
     sample_id: str
     step: int  # index of the generated token
@@ -59,7 +59,7 @@ def retaining_shares(samples: pd.DataFrame) -> pd.DataFrame:
 
 
 def shown_methods(shares: pd.DataFrame, methods: Iterable[str]) -> list[str]:
-    """Return the methods of lowest, middle and highest mean share, in order, with random scores."""
+    """Return random scores and the methods of lowest, middle and highest mean share, in order."""
     means = shares.groupby("method")["share"].mean()
     by_mean = sorted((method for method in methods if method in means), key=means.__getitem__)
     compared = [method for method in by_mean if method != CONTROL]
@@ -68,7 +68,7 @@ def shown_methods(shares: pd.DataFrame, methods: Iterable[str]) -> list[str]:
 
 
 def read_alphas(path: Path, pi: float) -> dict[tuple[str, int], float]:
-    """Return α by sample and step, of the ok rows of a `soft` file at one π."""
+    """Return α by sample and step from the ok rows of a `soft` file at one π."""
     rows = read_table(path, "soft").filter((pc.field("status") == OK) & (pc.field("pi") == pi))
     keys = zip(rows["sample_id"].to_pylist(), rows["step"].to_pylist(), strict=True)
     return dict(zip(keys, rows["alpha"].to_pylist(), strict=True))
@@ -77,7 +77,7 @@ def read_alphas(path: Path, pi: float) -> dict[tuple[str, int], float]:
 def calibrated(
     steps: Iterable[StepScores], alphas: Mapping[str, Mapping[tuple[str, int], float]], floor: float
 ) -> Calibrated | None:
-    """Return the first step at which all methods have an α, if any; `floor` clips scores first."""
+    """Return the first step with an α of all methods, if any; `floor` clips scores first."""
     for step in steps:
         key = (step.prompt["sample_id"], step.step)
         if all(key in by_step and method in step.raw for method, by_step in alphas.items()):

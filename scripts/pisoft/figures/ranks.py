@@ -1,4 +1,4 @@
-"""How sure the ranking of methods is: ranks over resamples, and which methods differ."""
+"""The certainty of the ranking: ranks over resamples, and which methods differ."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ SHARES, BARS = 0.25, (0.5, 0.85)  # inches beside a panel: where shares and bars
 def plot(view: View) -> Figure:
     """Draw the ranks by both metrics, for the mean over datasets.
 
-    Dots: each method's rank with its 95 % interval over resamples of the samples, and the share of
-    resamples in which it is best. A bar joins the methods whose circles it holds, no two of which
-    differ significantly or were not tested, as in a critical-difference diagram (Demšar, 2006).
+    Dots are ranks with 95 % intervals over resamples; beside them is the share of resamples in
+    which a method is best. As in a critical-difference diagram (Demšar, 2006), a bar joins methods
+    (its circles) of which no two differ significantly.
     """
     ranks = view.results("ranks", metric=AUC_METRICS)
     averages = select(ranks.rows, dataset=AVERAGE)
@@ -62,7 +62,7 @@ def plot(view: View) -> Figure:
 def _draw_ranks(
     panel: Axes, rows: pd.DataFrame, pairs: pd.DataFrame, methods: Mapping[str, str]
 ) -> None:
-    """Draw one metric's ranks, the best on top, how often each is best, and the bars."""
+    """Draw the ranks by one metric, best on top, with shares of first ranks and bars."""
     panel.set_title(panel.get_ylabel(), fontsize="medium", pad=14)
     numbers = select(rows, part=PARTS).pivot(index="method", columns="part", values="value")
     wide = numbers.reindex([*methods], columns=PARTS).dropna(subset="rank")
@@ -90,16 +90,16 @@ def _draw_ranks(
 
 
 def _beside(panel: Axes, inches: float) -> dict[str, Any]:
-    """Place what is at x = 1 so far to the right of a panel."""
+    """Return the transform that puts x = 1 this far to the right of a panel."""
     assert panel.figure is not None
     shift = ScaledTranslation(inches, 0, panel.figure.dpi_scale_trans)
     return {"transform": panel.get_yaxis_transform() + shift, "clip_on": False}
 
 
 def groups(pairs: pd.DataFrame, order: list[str]) -> list[list[str]]:
-    """Return the largest groups of methods no two of which differ significantly, in `order`.
+    """Return the maximal groups of methods without a significant difference, in `order`.
 
-    Of `pairs`, tests of `method` against `other`, one without a p-value counts as equal.
+    `pairs` are tests of `method` against `other`; a pair without a p-value counts as not different.
     """
     graph = networkx.complete_graph(order)
     differ = pairs[pairs["p_adjusted"] < LEVEL]

@@ -1,4 +1,4 @@
-"""How similar scores stay when the model is randomised, or when it reads another input."""
+"""Similarity of scores after randomising the model or changing the input."""
 
 from __future__ import annotations
 

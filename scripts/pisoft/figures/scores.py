@@ -1,4 +1,4 @@
-"""How each method distributes its scores (paper, fig:attribution-distribution)."""
+"""The distribution of each method's scores (paper, fig:attribution-distribution)."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ class Distribution:
 
 
 def distribution(steps: Iterable[StepScores], method: str) -> Distribution:
-    """Return how a method's scores are distributed, of one model and dataset.
+    """Return the distribution of a method's scores on one model and dataset.
 
-    A step's tokens, a sample's steps and the samples have equal weight each, so that the mean is
-    that of the original metrics' expected retaining share.
+    Tokens of a step, steps of a sample and samples are weighted equally, so the mean is the
+    expected retaining share of the original metrics.
     """
     samples = [scored for _, scored in scores_by_sample(steps, method)]
     ok = [scored for scored in samples if scored]
@@ -66,9 +66,9 @@ def plot(view: View) -> Figure:
 def plot_scores(
     view: View, distributions: Mapping[str, Mapping[str, Distribution]], methods: Mapping[str, str]
 ) -> Figure:
-    """Draw distributions by dataset's label and method: a panel and a row each, marked at the mean.
+    """Draw distributions, a panel per dataset and a row per method, with marked means.
 
-    Rows are scaled to their highest bin: shapes show whether scores are spread out or sparse.
+    Rows are scaled to their highest bin, so shapes show whether scores are spread out or sparse.
     """
     fill = partial(_draw_rows, methods=methods)
     rows = in_rows(distributions, min(len(distributions), COLUMNS))

@@ -1,4 +1,4 @@
-"""How far the order of the methods changes when a choice of the metric is changed."""
+"""Sensitivity of the order of the methods to choices of the metric."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ BESIDE = 1.02  # in widths of a panel: where shares stand
 def plot(view: View) -> Figure:
     """Draw τ of every alternative's order with the run's, one panel per metric.
 
-    A dot is the mean over datasets with τ's 95 % bootstrap interval, a ring a single dataset.
-    Beside it stands whether another method is best, or why there is no number.
+    Dots are means over datasets with 95 % bootstrap intervals, rings single datasets. The text
+    beside them says whether another method is best, or why there is no number.
     """
     results = view.results("sensitivity")
     taus = select(results.rows, other="")

@@ -1,4 +1,4 @@
-"""How figures look: one colour, marker and dash per method everywhere, and reproducible files."""
+"""The style of figures: fixed colours, markers and dashes of methods, and reproducible files."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ _METADATA: dict[str, dict[str, None]] = {
 
 @contextmanager
 def page_width(millimetres: float) -> Iterator[None]:
-    """Draw figures for a page of another width than the full one."""
+    """Draw figures for a page narrower than a full one."""
     token = _SHARE.set(millimetres / FULL_WIDTH)
     try:
         yield
@@ -93,7 +93,7 @@ def page_width(millimetres: float) -> Iterator[None]:
 
 
 def share() -> float:
-    """Return the width of figures in parts of the full one."""
+    """Return the width of figures as a share of a full page."""
     return _SHARE.get()
 
 
@@ -103,7 +103,7 @@ def width() -> float:
 
 
 def abreast(columns: int) -> int:
-    """Return how many columns of panels fit, in place of so many on a full page."""
+    """Return how many columns of panels fit, given their number on a full page."""
     most = max(1, min(columns, int(share() * columns / NARROWEST)))
     return -(-columns // -(-columns // most))
 
@@ -111,9 +111,9 @@ def abreast(columns: int) -> int:
 def line_styles(methods: Iterable[str]) -> dict[str, LineStyle]:
     """Return the appearance of every method.
 
-    The benchmark's methods always look the same. Further ones get the free styles in the order
-    given, so appending a method changes no other one's. The cycles' lengths share no factor, so
-    none of the 285 combinations of colour, marker and dash comes twice.
+    The benchmark's methods always look the same. Other methods get the free styles in order, so
+    appending a method does not change the others. The lengths of the cycles are coprime, so all 285
+    combinations of colour, marker and dash differ.
     """
     names = list(methods)
     assigned = dict(_FIXED)
@@ -127,7 +127,7 @@ def line_styles(methods: Iterable[str]) -> dict[str, LineStyle]:
 def theme() -> AbstractContextManager[Any]:
     """Return a context in which figures are drawn and saved in the benchmark's look.
 
-    The font ships with matplotlib, so files do not depend on what the machine has installed.
+    The font ships with matplotlib, so files do not depend on installed fonts.
     """
     looks = {
         **seaborn.plotting_context("paper", font_scale=0.85),
@@ -144,7 +144,7 @@ def theme() -> AbstractContextManager[Any]:
 
 
 class NotebookFigure(Figure):
-    """A figure that a notebook shows, whichever backend matplotlib has there."""
+    """A figure that notebooks display under any matplotlib backend."""
 
     def _repr_svg_(self) -> str:
         image = StringIO()
@@ -156,7 +156,7 @@ class NotebookFigure(Figure):
 def save_figure(figure: Figure, paths: Iterable[Path]) -> None:
     """Save a figure under every path, in the format of its suffix: .pdf, .svg or .png.
 
-    The files hold no date and no random identifier: equal figures give equal bytes.
+    Files contain no date and no random identifiers: equal figures give equal bytes.
 
     Raises:
         ValueError: another suffix.

@@ -1,7 +1,7 @@
-"""Token bars: which tokens each method holds most important (paper, qualitative figures).
+"""Token bars: the most important tokens by each method (paper, qualitative figures).
 
-Texts are set token by token in the model's order, left to right in all scripts, and wrapped into
-lines. Above each line, every method has a row with a bar over each of its top tokens.
+Texts are set token by token in the model's order, left to right in all scripts, and wrapped. Above
+each line, every method has a row with bars over its top tokens.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ HEADING = 13
 
 @dataclass(frozen=True)
 class Example:
-    """One explained step of one sample: its m perturbable tokens, and how methods see them."""
+    """One explained step: its m perturbable tokens, and their scores by each method."""
 
     sample_id: str
     heading: str  # what the model answered, and which token is explained
@@ -69,7 +69,7 @@ class Example:
 
 @dataclass(frozen=True)
 class _Token:
-    """A token on its line: where its visible text begins and ends, in points."""
+    """A token on its line, with the start and end of its visible text in points."""
 
     index: int
     text: str
@@ -108,10 +108,10 @@ def plot(view: View) -> Figure:
 
 
 def chosen_answers(answers: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Return the samples to show, rows of `generations`: a choice that no score has a part in.
+    """Return the samples to show, rows of `generations`, chosen independently of scores.
 
-    With labels, the first correctly answered sample of each predicted label; without labels, or if
-    no answer is correct, the first sample that could be answered.
+    With labels, they are the first correctly answered sample of each predicted label; without
+    labels or correct answers, the first answered sample.
     """
     answered = [answer for answer in answers if answer["status"] == OK]
     correct: dict[str, Mapping[str, Any]] = {}
@@ -131,8 +131,8 @@ def examples(
 ) -> list[Example]:
     """Return the first explained step of each answer, with every method's top tokens.
 
-    Top tokens are a share, in (0, 1], of the perturbable ones, rounded up. The heading names the
-    methods' target tokens, or says that scores are aggregated over the steps.
+    Top tokens are a share in (0, 1] of the perturbable tokens, rounded up. The heading names the
+    target tokens of the methods, or says that scores are aggregated over steps.
     """
     explained = {(answer["sample_id"], answer["steps"][0]): answer for answer in answers}
     return [
@@ -143,12 +143,12 @@ def examples(
 
 
 def top_count(tokens: int, share: float) -> int:
-    """Return how many of the tokens are top tokens: their share, rounded up."""
+    """Return the number of top tokens: their share, rounded up."""
     return math.ceil(round(share * tokens, 9))  # 0.07 * 100 is 7.000000000000001
 
 
 def top_tokens(raw: np.ndarray, share: float) -> np.ndarray:
-    """Return whether a token is among the highest raw scores (m,); of equal ones, the earlier."""
+    """Return whether each token is among the highest raw scores (m,); ties go to earlier ones."""
     top = np.zeros(raw.size, dtype=bool)
     top[np.argsort(-raw, kind="stable")[: top_count(raw.size, share)]] = True
     return top
@@ -157,8 +157,8 @@ def top_tokens(raw: np.ndarray, share: float) -> np.ndarray:
 def key_sentence(example: Example) -> Example:
     """Return the sentence with the most evidence; without evidence, the densest in top tokens.
 
-    Density is the number of top tokens of all methods per token, in sentences of at least
-    :data:`SHORTEST_SENTENCE` tokens if there is one. Of equal sentences, the first.
+    Density is the number of top tokens of all methods per token, among sentences of at least
+    :data:`SHORTEST_SENTENCE` tokens, if any. Ties go to the first sentence.
     """
     parts = sentences(example.texts, example.positions)
     if (evidence := example.evidence) is not None:
@@ -221,7 +221,7 @@ def _example(
 
 
 def message(texts: Sequence[Example], methods: Mapping[str, str]) -> str:
-    """Return what methods with top tokens in all texts, or in all with evidence, find together."""
+    """Return the joint finding of methods with top tokens in all texts, or in all with evidence."""
     marked = [text for text in texts if text.evidence is not None]
     compared = marked or texts
     top = {
@@ -239,9 +239,9 @@ def message(texts: Sequence[Example], methods: Mapping[str, str]) -> str:
 def plot_tokens(examples: Sequence[Example], methods: Mapping[str, str], title: str) -> Figure:
     """Draw the tokens of examples, one below the other, with bars above every method's top tokens.
 
-    Known evidence is underlined. A method without top tokens has a row that says why. Texts of more
-    than :data:`MOST_LINES` lines are cut, and the heading says where. Without examples, no sample
-    could be answered.
+    Evidence is underlined. The row of a method without top tokens says why. Texts longer than
+    :data:`MOST_LINES` lines are cut, as the heading says. Without examples, no sample could be
+    answered.
     """
     page = 72 * width()  # points
     with theme():
@@ -275,7 +275,7 @@ def plot_tokens(examples: Sequence[Example], methods: Mapping[str, str], title: 
 
 
 def _heading(example: Example, lines: Sequence[Sequence[_Token]], room: float) -> list[str]:
-    """Return the lines above an example; a full page has one."""
+    """Return the heading of an example as lines; a full page has one."""
     n = sum(map(len, lines))
     cut = "" if n == len(example.texts) else f" · cut: the first {n} tokens are shown"
     text = f"{example.heading}{cut} · {example.sample_id}"
@@ -284,10 +284,9 @@ def _heading(example: Example, lines: Sequence[Sequence[_Token]], room: float) -
 
 
 def printable(text: str) -> str:
-    """Return a text as the figure's font can show it.
+    """Return a text that the font of the figure can show.
 
-    A line end becomes an arrow; any other character without a glyph, and what would steer the
-    direction of writing, becomes an empty box.
+    Line ends become arrows; other characters without a glyph, and direction marks, become boxes.
     """
     glyphs = _font().get_charmap()
     visible = {c for c in text if ord(c) in glyphs and unicodedata.category(c)[0] != "C"}
@@ -301,7 +300,7 @@ def _font() -> FT2Font:
 
 @cache
 def _advance(character: str) -> float:
-    """Return how far a character moves the pen, in points of a font of 1 point."""
+    """Return the advance width of a character, in points, for a font size of 1 point."""
     font = _font()
     font.set_size(100, 72)
     return font.load_char(ord(character), LoadFlags.NO_HINTING).linearHoriAdvance / 65536 / 100
@@ -312,7 +311,7 @@ def _width(text: str, size: float) -> float:
 
 
 def _clipped(text: str, size: float, room: float) -> str:
-    """Return what is shown of a text that may be `room` points wide."""
+    """Return a text cut to `room` points."""
     printed = printable(text)
     if _width(printed, size) <= room:
         return printed
@@ -321,7 +320,7 @@ def _clipped(text: str, size: float, room: float) -> str:
 
 
 def _wrapped(example: Example, left: float, right: float) -> list[list[_Token]]:
-    """Arrange an example's tokens in lines; each gap in the prompt begins a new one."""
+    """Wrap the tokens of an example into lines; each gap in the prompt begins a new line."""
     lines: list[list[_Token]] = [[]]
     pen = left
     for index, text in enumerate(example.texts):

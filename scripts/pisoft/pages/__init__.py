@@ -1,1 +1,1 @@
-"""One file for each page: front page, explorer, comparison with the paper, part of README."""
+"""Pages, one file each: front page, explorer, comparison with the paper and others."""

@@ -1,4 +1,4 @@
-"""The page "Against the paper": what is compared and what is not, in words and tables."""
+"""The page "Against the paper": the comparison with published numbers, in words and tables."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ def against_paper_page(
     settings: PublishedJob,
     explorer: str = "",
 ) -> Page:
-    """Build the page of a run that has a model of the paper's; numbers are of these models.
+    """Build the page of a run with models of the paper.
 
-    Rows are those of :func:`pisoft.statistics.published.load_published` and of `compare`,
+    Rows come from :func:`pisoft.statistics.published.load_published` and from `compare`,
     `agreement` and `published_robustness` in :mod:`pisoft.statistics.against_paper`; `explorer` is
-    the address of the page that shows scores, if there is one.
+    the address of the explorer, if there is one.
     """
     models = {
         name: label
@@ -71,7 +71,7 @@ def where(model: str, protocol: str) -> str:
 
 
 def _scope(settings: PublishedJob, models: Mapping[str, str]) -> Iterator[str]:
-    """Say which models and datasets are compared, which are others, and how settings differ."""
+    """Name the models and datasets that are compared and those that are not, and other settings."""
     names = ", ".join(models.values())
     yield f"This page compares this run's numbers of {names} on the paper's datasets."
     for kind, labels, reasons, published in (
@@ -90,7 +90,7 @@ def _scope(settings: PublishedJob, models: Mapping[str, str]) -> Iterator[str]:
 
 
 def _settings(settings: PublishedJob) -> Iterator[str]:
-    """Say which settings are not those of the paper, and how those are that it leaves open."""
+    """List the settings that differ from the paper's, and those that the paper leaves open."""
     unlike = "; ".join(
         f"{one.key}: {as_text(one.here)} (paper: {as_text(one.setting.paper)}, {one.setting.where})"
         for one in differences(settings)
@@ -118,7 +118,7 @@ def _settings(settings: PublishedJob) -> Iterator[str]:
 
 
 def _counts(cells: pd.DataFrame) -> tuple[str, ...]:
-    """Say how many of the published numbers agree, and how to read that."""
+    """Count the published numbers that agree, with an explanation."""
     counts = cells["outcome"].value_counts().reindex(outcomes.COMPARED, fill_value=0)
     inside, outside, no_interval, times = counts
     return (
@@ -130,7 +130,7 @@ def _counts(cells: pd.DataFrame) -> tuple[str, ...]:
 
 
 def _robustness(robustness: pd.DataFrame) -> tuple[str, ...]:
-    """Say how often the best method depends on one dataset, and where the order does most."""
+    """State how often the best method depends on one dataset, and where the order depends most."""
     ranks, taus = (select(robustness, part=part) for part in ("without", "kendall_tau"))
     orders = ranks.groupby([*paper.COLUMN, "other"])
     best = ranks[ranks["rank"] == orders["rank"].transform("min")]
@@ -148,7 +148,7 @@ def _robustness(robustness: pd.DataFrame) -> tuple[str, ...]:
 
 
 def _sources(published: pd.DataFrame) -> tuple[str, ...]:
-    """Cite the paper, and name its averages that do not follow from their cells."""
+    """Cite the paper, and list its averages that do not follow from their cells."""
     deviations = paper.average_deviations(published)
     unexplained = deviations[~deviations["explained"]]
     listed = "; ".join(
@@ -173,7 +173,7 @@ _COUNTS = ("compared", "inside", "outside", "no_interval")
 
 
 def summary_table(agreements: pd.DataFrame, links: Mapping[str, Mapping[str, str]]) -> Table:
-    """Build the table of how many numbers of each column agree, and how far its orders do."""
+    """Build the table of agreeing numbers and of the agreement of orders, by column."""
     datasets = [name for name in ROWS if name in set(agreements["dataset"])]
     lines: dict[str, list[Row]] = {}
     keys = ["model", "protocol", "metric"]
@@ -198,7 +198,7 @@ def summary_table(agreements: pd.DataFrame, links: Mapping[str, Mapping[str, str
 
 
 def cell_tables(cells: pd.DataFrame, links: Mapping[str, Mapping[str, str]]) -> Iterator[Table]:
-    """Yield one table for each protocol, model and metric: every published number and the run's."""
+    """Yield a table of the published and the run's numbers for each protocol, model and metric."""
     for (protocol, model, metric), column in cells.groupby(paper.COLUMN, sort=False):
         how = "divided by" if metric == outcomes.SECONDS else "minus"
         yield Table(
@@ -219,7 +219,7 @@ def cell_tables(cells: pd.DataFrame, links: Mapping[str, Mapping[str, str]]) -> 
 
 
 def robustness_tables(robustness: pd.DataFrame) -> Iterator[Table]:
-    """Yield one table for each model and protocol: ranks with each dataset left out."""
+    """Yield a table of ranks with each dataset left out, for each model and protocol."""
     for (protocol, model), rows in robustness.groupby(["protocol", "model"], sort=False):
         results = Results(rows, paper.METHODS, paper.DATASETS)
         left_out = {
@@ -250,7 +250,7 @@ def rank_entry(number: Number) -> Entry:
 
 
 def _cell_row(cell: Any) -> Row:
-    """Return one method's row of a dataset; whole numbers get one digit more."""
+    """Return the row of one method on a dataset; whole numbers get an extra digit."""
     digits = max(cell.decimals, 1)
     failed = f" ({cell.n_failed:.0f})" if cell.n_failed > 0 else ""
     difference = grid.number_text(cell.difference, digits)

@@ -1,4 +1,4 @@
-"""The docs that a reader of results needs, as one page of the run."""
+"""The docs needed to read results, as one page of the run."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ _REPLACED = {
 
 
 def docs_page(pages: Mapping[str, str]) -> str:
-    """Return the page as HTML, which needs no other file; `pages` are the bar of links."""
+    """Return the page as self-contained HTML; `pages` are the links of its bar."""
     sections = {Path(page).stem: section(page, (FOLDER / page).read_text("utf-8")) for page in DOCS}
     return render_html("docs.html.jinja", version=__version__, pages=pages, sections=sections)
 
 
 def section(page: str, text: str) -> tuple[str, str]:
-    """Return a page of the docs as HTML, and its headings as a list of links to them."""
+    """Return a page of the docs as HTML, and the links to its headings."""
     name = Path(page).stem
     headings = TocExtension(
         baselevel=2,
@@ -56,7 +56,7 @@ def section(page: str, text: str) -> tuple[str, str]:
 
 
 def _link(page: str, match: re.Match[str]) -> str:
-    """Lead to a place of this page, or name the file that is not in it."""
+    """Return a link within this page, or the name of a file outside it."""
     address, heading, text = match.groups()
     target = _target(page, address) if address else page
     if target not in DOCS:
@@ -71,5 +71,5 @@ def _image(page: str, match: re.Match[str]) -> str:
 
 
 def _target(page: str, address: str) -> str:
-    """Return the path below `docs/` that an address on one of its pages leads to."""
+    """Return the path below `docs/` of an address on one of its pages."""
     return posixpath.normpath(posixpath.join(posixpath.dirname(page), address))

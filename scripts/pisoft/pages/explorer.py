@@ -47,20 +47,21 @@ Alphas = Mapping[tuple[str, int], tuple[str, list[float] | None]]  # by sample a
 
 
 def explorer_data(files: PathsByKind, settings: ExplorerJob) -> dict[str, Any]:
-    """Return what the page shows, ready to be written as JSON.
+    """Return the data of the page, serialisable as JSON.
 
-    Raw scores and logarithms of scores are rounded to five significant digits. The logarithm keeps
-    powers right: an error of 5 parts in 10⁵ moves no s^α by more than 2e-5, however large α. Steps
-    of a sample that have the same scores, as with `step_scores: aggregated`, share one entry.
+    Raw scores and logarithms of scores are rounded to five significant digits. Logarithms keep
+    powers
+    accurate: a relative error of 5e-5 moves no s^α by more than 2e-5, whatever the α. Steps of a
+    sample with the same scores, as with `step_scores: aggregated`, share one entry.
 
     Args:
         files: by kind: `prompts` and `generations` `…/{model}/{dataset}.parquet`; `attributions`
-            and, for α, `soft` of any protocol `…/{model}/{method}/{dataset}.parquet`; and those of
-            :data:`MEASURED`, of which there may be none.
-        settings: labels in order, and how scores are made.
+            and, for α, `soft` of any protocol `…/{model}/{method}/{dataset}.parquet`; optionally
+            those of :data:`MEASURED`.
+        settings: ordered labels, and the settings of scores.
 
     Raises:
-        BenchmarkError: an unreadable file, a prompt without generation, or files of different
+        BenchmarkError: an unreadable file, a prompt without generation, or files with different
             samples.
     """
     return {
@@ -77,13 +78,13 @@ def explorer_data(files: PathsByKind, settings: ExplorerJob) -> dict[str, Any]:
 def explorer_page(
     data: Mapping[str, Any], warning: str = "", pages: Mapping[str, str] | None = None
 ) -> str:
-    """Return the page: one HTML document that needs no other file and loads nothing.
+    """Return the page: one self-contained HTML document.
 
-    A warning, of what the numbers do not show, stands below links to the run's other pages. The
-    data are gzip in base64, a fraction as long; browsers can unpack them.
+    A warning about the limits of the numbers follows the links to other pages. Data are embedded as
+    gzip in base64, which browsers unpack.
 
-    Records are data to the browser, never markup: none of them is text of the document, and the
-    page's policy only runs the page's own script, known by its hash.
+    To the browser, records are data and never markup: none is text of the document, and the page's
+    policy only runs its own script, identified by hash.
     """
     style = "".join(file.read_text(encoding="utf-8") for file in STYLES)
     text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
@@ -104,7 +105,7 @@ def explorer_page(
 
 
 def _model(model: str, files: PathsByKind, settings: ExplorerJob) -> dict[str, Any]:
-    """Return a model's datasets, and the methods that explain it on any of them."""
+    """Return the datasets of a model, and all methods that explain it."""
     prompts = _by_folder(files["prompts"], model)
     present = {path.parts[-2] for path in files["attributions"] if path.parts[-3] == model}
     methods = {name: label for name, label in settings.methods.items() if name in present}
@@ -126,7 +127,7 @@ def _by_folder(paths: Iterable[Path], model: str) -> dict[str, Path]:
 
 
 def _samples(model: str, dataset: str, files: PathsByKind, settings: ExplorerJob) -> dict[str, Any]:
-    """Return the samples of one model and dataset, and how many there are of them in all."""
+    """Return the shown samples of one model and dataset, and the total number."""
     prompts_file, answers_file = (_by_folder(files[kind], model)[dataset] for kind in KINDS)
     attributions, soft = (
         {p.parts[-2]: p for p in files[kind] if (p.parts[-3], p.stem) == (model, dataset)}
@@ -164,7 +165,7 @@ def _samples(model: str, dataset: str, files: PathsByKind, settings: ExplorerJob
 
 
 def _explained(answer: Mapping[str, Any], targets: Iterable[Target]) -> list[str] | None:
-    """Return the tokens that scores explain where the answer is a label word; None: all of it."""
+    """Return the explained tokens of a label word; None: the whole answer."""
     if answer["predicted_label"] is None:
         return None
     return [target_text(answer, 0, target) or NOTHING for target in targets]
@@ -173,10 +174,10 @@ def _explained(answer: Mapping[str, Any], targets: Iterable[Target]) -> list[str
 def _measured(
     files: PathsByKind, model: str, dataset: str, samples: Sequence[str]
 ) -> dict[str, dict[str, dict[str, Any]]]:
-    """Return what was measured of samples, by sample and method.
+    """Return the measured numbers of samples, by sample and method.
 
-    Of each of :data:`MEASURED`, by protocol where it has one, the numbers, those of `curves` along
-    the grid of π; where a sample failed, its status stands in place of them.
+    For each of :data:`MEASURED`, by protocol if it has one, they are numbers (of `curves`, along
+    the grid of π), or the status of a failed sample.
     """
     cell = (pc.field("model") == model) & (pc.field("dataset") == dataset)
     cell &= pc.field("sample_id").isin(list(samples))
@@ -200,7 +201,7 @@ def _measured(
 
 
 def _steps(sample_steps: Iterable[StepScores], alphas: Mapping[str, Alphas]) -> dict[str, Any]:
-    """Return a sample's tokens that have scores, its different scores, and which a step has."""
+    """Return the scored tokens of a sample, its distinct scores, and the scores of each step."""
     perturbable: list[int] = []
     scores: list[dict[str, Any]] = []
     steps = []
@@ -214,7 +215,7 @@ def _steps(sample_steps: Iterable[StepScores], alphas: Mapping[str, Alphas]) -> 
 
 
 def _step_scores(step: StepScores, alphas: Mapping[str, Alphas]) -> dict[str, Any]:
-    """Return every method's scores of one step; without α, why it could not be calibrated."""
+    """Return every method's scores at one step, with α or the reason why there is none."""
     key = (step.prompt["sample_id"], step.step)
     method_scores: dict[str, dict[str, Any]] = {}
     for name, status in step.status.items():
@@ -231,7 +232,7 @@ def _step_scores(step: StepScores, alphas: Mapping[str, Alphas]) -> dict[str, An
 
 
 def _alphas(path: Path, samples: list[str], grid: Iterable[float]) -> Alphas:
-    """Return status and α along the grid of every step of some samples; no α where it failed."""
+    """Return status and α along the grid for every step of some samples; no α if it failed."""
     columns = ["sample_id", "step", "pi", "alpha", "status"]
     where = pc.field("sample_id").isin(samples)
     rows = read_table(path, "soft", columns, where).to_pylist()
@@ -250,6 +251,6 @@ def _rounded(values: Iterable[float], digits: int = SCORE_DIGITS) -> list[float]
 
 
 def _hash(text: str) -> str:
-    """Return an inline script's or style's hash as a content security policy names it."""
+    """Return the hash of an inline script or style for a content security policy."""
     digest = hashlib.sha256(text.encode("utf-8")).digest()
     return f"sha256-{base64.b64encode(digest).decode('ascii')}"

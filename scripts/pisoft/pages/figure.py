@@ -1,4 +1,4 @@
-"""The page of a figure: with its caption, its files, and the data that it shows."""
+"""The page of a figure: caption, files, and data."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ def figure_page(
     warning: str = "",
     pages: Mapping[str, str],
 ) -> Page:
-    """Build the page of a figure that lies beside it.
+    """Build the page of a figure, in the same folder.
 
-    `figure` is its path without ending; one of `endings` is that of the SVG. Of the caption, which
-    is reStructuredText, the paragraphs before the settings are shown. `files` are those that it
-    was made from, by kind; `warning` says what the numbers of this run do not show.
+    `figure` is its path without suffix; one of the suffixes `endings` is `.svg`. The page shows the
+    paragraphs of the reStructuredText caption before the settings. `files` are the figure's inputs
+    by kind; `warning` states the limits of this run's numbers.
     """
     paragraphs = caption.replace("*", "").partition("Settings::")[0].split("\n\n")
     made_of = {kind: os.path.commonpath(paths) for kind, paths in files.items() if paths}

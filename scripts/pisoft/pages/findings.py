@@ -1,4 +1,4 @@
-"""Sentences of pages: which methods lead, and what the tests show.
+"""Sentences of pages: the leading methods and the results of tests.
 
 A method without a p-value was not tested; no sentence counts it as different or as equal.
 """
@@ -31,7 +31,7 @@ NO_VALUE = "No method has a value in every dataset."
 
 
 def _by_test(p_values: pd.Series, is_higher: pd.Series | bool = False) -> dict[str, list[str]]:
-    """Return methods by what a test says, given by its p-value and whether they are higher."""
+    """Return methods by the outcome of a test, from its p-value and the sign of the difference."""
     p_values = p_values.astype(float)
     significant = p_values < LEVEL
     groups = {
@@ -45,10 +45,10 @@ def _by_test(p_values: pd.Series, is_higher: pd.Series | bool = False) -> dict[s
 
 @dataclass(frozen=True)
 class Order:
-    """The methods with a value of one metric, ordered by it, and what the tests say of them.
+    """The order of the methods by one metric, and the tests between them.
 
-    `rows` (`statistics`, by method, best first) and `pairs` (`comparisons`) are of one protocol,
-    model, metric and dataset; `labels` are of the methods.
+    `rows` (`statistics`, by method, best first) and `pairs` (`comparisons`) are for one protocol,
+    model, metric and dataset; `labels` name the methods.
     """
 
     rows: pd.DataFrame
@@ -57,12 +57,12 @@ class Order:
 
     @cached_property
     def groups(self) -> dict[str, list[str]]:
-        """The other methods by how they compare with the best."""
+        """The other methods by their comparison with the best."""
         return _by_test(self.rows["p_adjusted"].drop(self.best))
 
     @cached_property
     def best(self) -> list[str]:
-        """The methods of the first rank."""
+        """The methods at the first rank."""
         return list(self.rows.index[self.rows["rank"] == self.rows["rank"].min()])
 
     @property
@@ -73,14 +73,14 @@ class Order:
 
     @property
     def leaders(self) -> str:
-        """Say who leads."""
+        """Name the leaders."""
         if len(self.best) == len(self.rows) > 1:
             return f"all {len(self.best)} methods are level"
         return f"{self.listed(self.best)} {'leads' if len(self.best) == 1 else 'lead'}"
 
     @property
     def lead(self) -> str:
-        """Say by how much the best lead over the runner-up, and the least certain of its tests."""
+        """State the lead over the runner-up, with the least certain test."""
         rest = self.rows.drop(self.best)
         second = list(rest.index[rest["rank"] == rest["rank"].min()])
         if not second:
@@ -93,19 +93,19 @@ class Order:
         return f"{gap:.3f} ahead of {self.listed(second)} ({test})"
 
     def against(self, other: str) -> dict[str, list[str]]:
-        """Return the other methods by how they compare with one; none if that has no value."""
+        """Return the other methods by their comparison with one; empty if that has no value."""
         both = in_both_orders(self.pairs)
         competitors = self.rows.index.drop(other) if other in self.rows.index else []
         tests = both[both["other"] == other].set_index("method").reindex(competitors)
         return _by_test(tests["p_adjusted"], tests["value"] > 0)
 
     def detectable(self, methods: Iterable[str]) -> float:
-        """Return the difference from the best that is found with 80 % power for all; or NaN."""
+        """Return the difference from the best that all tests detect with 80 % power, or NaN."""
         return float(self.rows["detectable"].reindex(methods).astype(float).max(skipna=False))
 
     @property
     def rivals(self) -> list[str]:
-        """Say in clauses how the other methods compare with the best."""
+        """Return clauses that compare the other methods with the best."""
         _, equal, worse, untested = self.groups.values()
         clauses = []
         if equal:
@@ -125,7 +125,7 @@ class Order:
 
 @dataclass(frozen=True)
 class Numbers:
-    """Results that pages report: rows by question, and labels of methods, models and datasets."""
+    """Results for pages: rows by question, and labels of methods, models and datasets."""
 
     rows: Mapping[str, pd.DataFrame]
     labels: LabelSettings
@@ -141,7 +141,7 @@ class Numbers:
 
     @cached_property
     def restricted(self) -> dict[str, str]:
-        """By model, the labels of its datasets; empty if every model has all of them."""
+        """Labels of datasets by model; empty if every model has all datasets."""
         single = self.rows["statistics"].query("dataset != @AVERAGE")
         by_model = {name: set(rows) for name, rows in single.groupby("model")["dataset"]}
         if all(names == by_model[model] for model in by_model for names in by_model.values()):
@@ -154,12 +154,12 @@ class Numbers:
 
     @property
     def restrictions(self) -> str:
-        """Which datasets each model has, where they differ, as a sentence; else nothing."""
+        """A sentence on the datasets of each model, empty if they are the same."""
         listed = (f"{self.labels.models[name]}: {text}" for name, text in self.restricted.items())
         return f"Datasets of each model: {'; '.join(listed)}." if self.restricted else ""
 
     def order(self, **cell: str) -> Order:
-        """Return the order of the methods; a cell is metric, protocol and, of several, model."""
+        """Return the order of the methods; a cell is metric, protocol and, if several, model."""
         rows = self.averages("statistics", **cell).dropna(subset="value").set_index("method")
         pairs = self.averages("comparisons", **cell)
         return Order(rows.sort_values("rank", kind="stable"), pairs, self.labels.methods)
@@ -169,7 +169,7 @@ class Numbers:
 
 
 def headline(numbers: Numbers) -> str:
-    """Say in one sentence who leads: by each metric or, over several rankings, how often."""
+    """State the leader in one sentence: by each metric or, over several rankings, how often."""
     cells = numbers.averages("statistics", metric=AUC_METRICS).groupby(["protocol", "model"])
     by_cell = [
         {name: numbers.order(protocol=protocol, model=model, metric=name) for name in AUC_METRICS}
@@ -191,7 +191,7 @@ def headline(numbers: Numbers) -> str:
 
 
 def answer(orders: Mapping[str, Order]) -> str:
-    """Say who leads by each metric of a model and protocol, and by how much over the runner-up."""
+    """State the leader by each metric of a model and protocol, and its lead over the runner-up."""
     ranked = {SHORT[metric]: order for metric, order in orders.items() if len(order.rows)}
     if not ranked:
         return NO_VALUE
@@ -208,7 +208,7 @@ def answer(orders: Mapping[str, Order]) -> str:
 
 
 def validity(rows: pd.DataFrame) -> str:
-    """Say from `metric_validation` whether both metrics order scores by planted evidence."""
+    """State from `metric_validation` whether both metrics rank controls by evidence."""
     whole = select(rows, metric=AUC_METRICS, part="samples_needed", position=[np.nan])
     needed = whole.loc[whole["n"] > 0, "value"]
     sizes = needed.dropna()
@@ -221,7 +221,7 @@ def validity(rows: pd.DataFrame) -> str:
 
 
 def permuted(rows: pd.DataFrame) -> str:
-    """Say from `permutation_baseline` how often scores do better than the same ones shuffled."""
+    """State from `permutation_baseline` how often scores beat their own permutations."""
     gains = select(rows, metric=AUC_METRICS, part=GAIN, dataset=AVERAGE)
     tested = gains.dropna(subset="p_adjusted")
     lost = ((tested["p_adjusted"] < LEVEL) & (tested["value"] > 0)).sum()
@@ -233,7 +233,7 @@ def permuted(rows: pd.DataFrame) -> str:
 
 
 def rounding(rows: pd.DataFrame) -> str:
-    """Say from `variance_components` how much of the variance of an AUC noise can explain."""
+    """State from `variance_components` how much variance of an AUC is noise."""
     keys = ["protocol", "model", "dataset", "metric", "method"]
     parts = select(rows, metric=AUC_METRICS).set_index([*keys, "part"])["value"].unstack()
     shares = (parts["numerical"] / parts["total"].where(parts["total"] > 0)).dropna()
@@ -245,7 +245,7 @@ def rounding(rows: pd.DataFrame) -> str:
 
 
 def verdict(numbers: Numbers, **cell: str) -> str:
-    """Say who leads by a metric, what that depends on, and how many methods are above random."""
+    """State the leader by a metric, its robustness, and the number of methods above random."""
     order = numbers.order(**cell)
     if order.rows.empty:
         return NO_VALUE
@@ -276,7 +276,7 @@ def verdict(numbers: Numbers, **cell: str) -> str:
 
 
 def sizes(numbers: Numbers) -> str:
-    """Say what was run, and how many samples of each dataset could be evaluated."""
+    """State what was run, and the number of evaluated samples per dataset."""
     labels = numbers.labels
     largest = select(numbers.rows["statistics"], metric="h0").groupby("dataset")["n"].max()
     listed = ", ".join(f"{label} {largest[name]}" for name, label in labels.datasets.items())
@@ -289,7 +289,7 @@ def sizes(numbers: Numbers) -> str:
 
 
 def failures(numbers: Numbers) -> str:
-    """Count failed samples by model, dataset and reason, and the methods affected."""
+    """Count failed samples by model, dataset and reason, with the affected methods."""
     rows = select(numbers.rows["coverage"], metric="identity")
     failed = rows[rows["part"] != OK]
     if failed.empty:
@@ -305,5 +305,5 @@ def failures(numbers: Numbers) -> str:
 
 
 def begun(clause: str) -> str:
-    """Return a clause as the beginning of a sentence."""
+    """Return a clause with a capital letter."""
     return clause[0].upper() + clause[1:]

@@ -1,4 +1,4 @@
-"""TeX between `$` signs becomes MathML, which needs no script; also a hook of mkdocs.
+"""Conversion of TeX between `$` signs to MathML, which needs no script; also a hook of mkdocs.
 
 `pymdownx.arithmatex` marks the formulas.
 """

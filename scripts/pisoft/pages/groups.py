@@ -1,4 +1,4 @@
-"""Which results are listed together, and in which order: on the front page and in the report."""
+"""Groups and order of results on the front page and in the report."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ DOCS = (
 
 
 def group_of(name: str) -> str:
-    """Return the group of a table, figure or page, given by its name."""
+    """Return the group of a table, figure or page by name."""
     return next((group for group, members in GROUPS.items() if name in members), MORE)
 
 
 def reading_index(name: str) -> int:
-    """Return the index of a table, figure or page in the order of reading."""
+    """Return the index of a table, figure or page in reading order."""
     names = [member for members in GROUPS.values() for member in members]
     return names.index(name) if name in names else len(names)

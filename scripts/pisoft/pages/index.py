@@ -38,11 +38,11 @@ def index_page(
     Args:
         run: its name.
         numbers: statistics, comparisons, ranks and coverage.
-        evidence: rows of :data:`EVIDENCE`; a question that was not run has none.
+        evidence: rows of :data:`EVIDENCE`; questions that were not run have none.
         figure: the main figure.
         facts: provenance of the results; see :func:`facts_of`.
         files: the run's other pages, tables and figures, below its folder, by title.
-        warning: what the numbers of this run do not show, or nothing.
+        warning: limits of this run's numbers, if any.
     """
     averages = numbers.averages("statistics", metric=AUC_METRICS)
     terms = [Claim(f"{name}: {TEXTS['terms'][name]}") for name in SHORT.values()]
@@ -82,7 +82,7 @@ EVIDENCE: dict[str, tuple[str, Callable[[pd.DataFrame], str]]] = {
 def _claims(
     evidence: Mapping[str, pd.DataFrame], files: Mapping[str, Sequence[Path]]
 ) -> Iterator[Claim]:
-    """Answer each question with its first table; where the run does not, say what does."""
+    """Answer each question with its first table, or name the setting that would."""
     tables = {
         path.parts[1]: Link(path.as_posix(), title, f"Evidence: {title}")
         for title, paths in files.items()
@@ -97,7 +97,7 @@ def _claims(
 
 
 def _rankings(numbers: Numbers, averages: pd.DataFrame) -> Iterator[Section]:
-    """Rank the methods of each model, by protocol and metric; a metric has one scale."""
+    """Rank the methods of each model by protocol and metric; rankings of a metric share a scale."""
     extremes = averages.groupby("metric")[["value", "low", "high"]].agg(["min", "max"])
     lowest = np.floor(10 * extremes.min(axis="columns")) / 10
     highest = np.ceil(10 * extremes.max(axis="columns")) / 10
@@ -120,7 +120,7 @@ def _rankings(numbers: Numbers, averages: pd.DataFrame) -> Iterator[Section]:
 
 
 def _standings(order: Order, scale: tuple[float, float]) -> Iterator[Standing]:
-    """Yield the methods with their numbers, the best first."""
+    """Yield methods with their numbers, best first."""
     leading = {*order.best, *order.groups[EQUAL]}
     _, equal, worse, untested = order.against(CONTROL).values()
     marks = dict.fromkeys([*equal, *worse], "†") | dict.fromkeys(untested, "†?")
@@ -147,9 +147,9 @@ def facts_of(
 
 
 def model_facts(origins: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
-    """Return where models come from and what they were evaluated on, by label.
+    """Return source and device of each model, by label.
 
-    `origins`, by label, are the provenance of generations with the devices of evaluations.
+    `origins` hold, by label, the provenance of generations with the devices of evaluations.
     """
     facts = {}
     for label, origin in origins.items():
@@ -163,9 +163,9 @@ def model_facts(origins: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
 
 
 def version_facts(versions: Mapping[str, Sequence[str]]) -> Iterator[str]:
-    """Yield versions of the code and of packages, and which are mixed.
+    """Yield versions of the code and of packages, and name mixed ones.
 
-    `versions` are those of :func:`pisoft.store.parquet.made_with`.
+    `versions` come from :func:`pisoft.store.parquet.made_with`.
     """
     yield f"Code: {', '.join(versions['code']) or 'not a git checkout'}"
     packages = {name: several for name, several in versions.items() if name != "code"}

@@ -29,7 +29,7 @@ def links(files: Mapping[str, Sequence[Path]], names: LabelSettings) -> Section:
 
 
 def _line(title: str, paths: Sequence[Path], names: LabelSettings) -> CardLine:
-    """Return the links to files of one title in one folder, those of a model together."""
+    """Return the links to files of one title in one folder, grouped by model."""
     if paths[0].parts[0] not in ("tables", "figures") or paths[0].parts[1] == "published":
         return "", {"": [Link(path.as_posix(), title, title) for path in paths]}
     heading = f"{title} ({paths[0].parts[0].removesuffix('s')})"

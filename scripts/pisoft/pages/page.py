@@ -16,7 +16,7 @@ TEXTS = tomllib.loads((Path(__file__).parent / "templates/texts.toml").read_text
 
 
 def text(name: str, **values: Any) -> str:
-    """Return a text of `templates/texts.toml`, with what stands for its braces."""
+    """Return a text of `templates/texts.toml`, formatted with values."""
     return " ".join(TEXTS[name].split()).format(**values)
 
 
@@ -38,9 +38,9 @@ class Figure:
 class Standing:
     """A line of a ranking: a method's number as a dot on its interval.
 
-    `at`, `low` and `high` are in percent of the axis. `leads`: the best, or not significantly
-    different from it, or equivalent to it; `control`: random scores; `marks` are signs of the
-    tests against both.
+    `at`, `low` and `high` are percentages of the axis. `leads`: best, or not significantly
+    different from the best, or equivalent to it; `control`: random scores; `marks` are the signs of
+    the tests against both.
     """
 
     rank: str
@@ -56,7 +56,7 @@ class Standing:
 
 @dataclass(frozen=True)
 class Ranking:
-    """Methods by a metric, the best first; `ticks` are labels of the axis by percent."""
+    """Methods by a metric, best first; `ticks` are labels of the axis by percentage."""
 
     title: str
     verdict: str
@@ -66,7 +66,7 @@ class Ranking:
 
 @dataclass(frozen=True)
 class Link:
-    """A link to a file beside the page; `name` says without its surroundings where it leads."""
+    """A link to a file near the page; `name` describes the target without context."""
 
     address: str
     text: str
@@ -75,7 +75,7 @@ class Link:
 
 @dataclass(frozen=True)
 class Claim:
-    """A sentence, and the file that supports it if there is one."""
+    """A sentence and, if there is one, the file that supports it."""
 
     text: str
     link: Link | None = None
@@ -83,7 +83,7 @@ class Claim:
 
 @dataclass(frozen=True)
 class Card:
-    """Links under a title, in lines of one kind each: title, and links by common heading."""
+    """Links under a title: lines with a title and links by common heading."""
 
     title: str
     lines: tuple[tuple[str, Mapping[str, list[Link]]], ...]
@@ -91,7 +91,7 @@ class Card:
 
 @dataclass(frozen=True)
 class Section:
-    """What stands under a common heading, in the order of the page's template."""
+    """The content under a common heading, in the order of the template."""
 
     heading: str
     paragraphs: tuple[str, ...] = ()
@@ -105,7 +105,7 @@ class Section:
 
 @dataclass(frozen=True)
 class Page:
-    """Sections under a title; `warning` is of what numbers do not show, `pages` are links."""
+    """Sections under a title; `warning` states the limits of numbers, `pages` are links."""
 
     title: str
     sections: tuple[Section, ...]
@@ -114,14 +114,14 @@ class Page:
 
 
 def write_html(page: Page, html: Path) -> None:
-    """Write a page as HTML, which needs no other file."""
+    """Write a page as self-contained HTML."""
     html.write_text(render_html("page.html.jinja", page=page), encoding="utf-8")
 
 
 def write_verdicts(page: Page, text: Path) -> None:
     """Write the warning of a page and the verdicts of its rankings as plain text.
 
-    Each is a line; verdicts stand below the heading of their section, apart from others.
+    Each is a line; verdicts follow the heading of their section.
     """
     blocks = [page.warning] if page.warning else []
     for section in page.sections:

@@ -156,7 +156,7 @@ def compare_orders(
 
 
 def _changes(run: pd.Series, orders: np.ndarray) -> dict[str, object]:
-    """Return :data:`FACTS` of orders (O, M), averaged, and the best methods if there is one order."""
+    """Return :data:`FACTS` of orders (O, M), averaged, and the best methods of a single order."""
     before, after = ranks(run.to_numpy(), "highest"), ranks(orders, "highest")
     best_before, best_after = before == before.min(), after == after.min(axis=1, keepdims=True)
     return {
@@ -167,7 +167,7 @@ def _changes(run: pd.Series, orders: np.ndarray) -> dict[str, object]:
 
 
 def _reason(alternative: str, ranked: int, common: int, missing: Mapping[str, str]) -> str:
-    """Say why an alternative has no τ, given the number of methods in the run and in both orders."""
+    """Say why an alternative has no τ, given the number of methods in one and in both orders."""
     if ranked < FEWEST_METHODS:
         return "fewer than two methods have a value"
     if alternative in missing:

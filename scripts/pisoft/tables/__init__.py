@@ -1,5 +1,5 @@
-"""One file for each table, named after what it makes.
+"""Tables, one file each.
 
-`scripts/tabulate_results.py` calls `NAME.table(…)`, which `display` decorates, and writes what that
-returns: CSV, LaTeX, HTML.
+`scripts/tabulate_results.py` calls the decorated `NAME.table(…)` and writes its result as CSV,
+LaTeX and HTML.
 """

@@ -1,4 +1,4 @@
-"""The table of what the models answered."""
+"""The table of the models' accuracy."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pisoft.views.view import Number, View, display
 
 
 def record_count(number: Number) -> grid.Entry:
-    """Show how many of a dataset's records there are of a kind."""
+    """Show a number of records out of all in the dataset."""
     count = grid.number_text(number.value, 0)
     return grid.Entry(count if count == NOTHING else f"{count} of {number.n}")
 

@@ -26,7 +26,7 @@ SLOPES: Mapping[float, str] = {1: "larger for π > 0.5", -1: "smaller for π > 0
 
 @display(title="Advantage over random scores by π", by=("protocol", "model"), reads=("advantage",))
 def table(view: View) -> grid.Table:
-    """Build the table of one protocol and model, of the mean over datasets."""
+    """Build the table of one protocol and model: means over datasets."""
     results = view.results_if_any("advantage")
     averages = results.select(dataset=AVERAGE)
     by_method = averages.rows.groupby(["metric", "method"])
@@ -56,7 +56,7 @@ def table(view: View) -> grid.Table:
 
 
 def spans_above_zero(rows: pd.DataFrame) -> str:
-    """Return between which π of the grid every interval of a method lies above 0: `0.3 to 0.9`."""
+    """Return the range of π in which a method's intervals lie above 0: `0.3 to 0.9`."""
     points = rows.dropna(subset="position").sort_values("position")
     above = points["low"] > 0
     spans = points["position"][above].groupby((~above).cumsum()).agg(["min", "max"])
@@ -76,7 +76,7 @@ def _verdict(averages: Results, metric: str, method: str) -> str:
 
 
 def _better(averages: Results, metric: str, verdicts: Mapping[tuple[str, str], str]) -> str:
-    """Count methods by the halves where they beat random scores, and where the lead is larger."""
+    """Count methods by the halves in which they beat random scores, and by the larger lead."""
     halves = [verdicts[metric, name] for name in averages.methods]
     signs = [_sign(averages, metric, name, "upper_minus_lower") for name in averages.methods]
     better, label = _counts(halves, VERDICTS.values()), CURVE_METRICS[metric]
@@ -91,6 +91,6 @@ def _better(averages: Results, metric: str, verdicts: Mapping[tuple[str, str], s
 
 
 def _counts(outcomes: Iterable[str], order: Iterable[str]) -> str:
-    """Count methods by their outcome, as `in both halves: 2; for π > 0.5: 1`."""
+    """Count methods by outcome: `in both halves: 2; for π > 0.5: 1`."""
     counts = Counter(outcomes)
     return "; ".join(f"{outcome}: {counts[outcome]}" for outcome in order if counts[outcome])

@@ -1,4 +1,4 @@
-"""The table of answer deletion: how far the log-probability of a generated answer falls."""
+"""The table of answer deletion: the drop of a generated answer's log-probability."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The table of how far the methods recover the statement that was used, by length and depth."""
+"""The table of the recovery of the used statement, by length and depth."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pisoft.views.view import View, display
     cells="context_use",
 )
 def table(view: View) -> grid.Table:
-    """Build the table of one model: a block for each metric and dataset, of one length."""
+    """Build the table of one model: a block for each metric and dataset, which has one length."""
     results = view.results("context_use")
     columns = [grid.Column("All depths", {"part": ALL, "position": ""}, grid.with_interval)]
     for depth in DEPTHS:

@@ -1,4 +1,4 @@
-"""The table of counterfactuals: how many tokens are replaced until the answer flips."""
+"""The table of counterfactuals: the share of tokens replaced until the answer flips."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def table(view: View) -> grid.Table:
 
 
 def _against_random(view: View) -> str:
-    """Say for which methods significantly fewer tokens flip the answer than in random order."""
+    """Name the methods that flip the answer with significantly fewer tokens than random scores."""
     pairs = view.results_if_any("comparisons").select(metric=TOKENS_CHANGED, dataset=AVERAGE)
     compared = select(in_both_orders(pairs.rows), other=CONTROL)
     if compared.empty:
@@ -41,7 +41,7 @@ def _against_random(view: View) -> str:
 
 
 def _agreement(view: View) -> str:
-    """Give Kendall's τ with the orders of the methods by π-Soft, means over the datasets."""
+    """Give Kendall's τ with the orders of the methods by π-Soft, averaged over datasets."""
     ranks = view.results_if_any("ranks").select(metric=TOKENS_CHANGED, dataset=AVERAGE)
     taus = [
         f"by {METRICS[row.other].name} ({row.protocol} routing) {grid.number_text(row.value, 2)} "

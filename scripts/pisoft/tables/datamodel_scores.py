@@ -1,4 +1,4 @@
-"""The table of how far scores predict the effect of the masks of random scores."""
+"""The table of datamodel scores: how well scores predict the effect of random masks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The table of sequential comparisons: after how many records each was decided."""
+"""The table of sequential comparisons: the number of records that each needed."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def table(view: View) -> grid.Table:
 
 
 def cell_blocks(results: Results) -> tuple[grid.Block, ...]:
-    """Return a block for each metric and dataset of one protocol and model: the comparisons."""
+    """Return the comparisons of one protocol and model, a block per metric and dataset."""
     titles = {
         f"{METRICS[metric].label}, {label}": {"metric": metric, "dataset": name}
         for metric in AUC_METRICS
@@ -61,7 +61,7 @@ def cell_blocks(results: Results) -> tuple[grid.Block, ...]:
 
 
 def outcome(results: Results) -> str:
-    """Say how many comparisons were decided, the records saved, and the test's differences."""
+    """State the number of decided comparisons, the records saved, and agreement with the tests."""
     sequence, test = (
         results.select(part=part).rows.set_index(["dataset", "metric", "method", "other"])
         for part in ("", BY_TEST)

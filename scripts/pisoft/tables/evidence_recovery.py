@@ -1,4 +1,4 @@
-"""The table of how far the methods recover the evidence."""
+"""The table of evidence recovery."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ Labelled = Mapping[str, Keys]
 class Entry:
     """One number as text; a strong one is set in bold.
 
-    `interval` is of 95 %; `mark` is the sign of how it compares with the best of its column.
+    `interval` is the 95 % interval; `mark` is the sign of the comparison with the column's best.
     """
 
     text: str
@@ -56,8 +56,8 @@ class Block:
 class Table:
     """A table's layout, without anything of LaTeX or HTML, and its numbers.
 
-    `links` to the page of scores, by labels of model and dataset, are in HTML a line below the
-    table and the targets of dataset headings.
+    `links` lead to scores, by labels of model and dataset; HTML shows them below the table and at
+    dataset headings.
     """
 
     title: str
@@ -77,7 +77,7 @@ Show = Callable[[Number], Entry]
 class Column:
     """A column: its heading, the keys that it fixes, and how its numbers are shown.
 
-    `ascending`: lines in its order begin with the lowest value.
+    `ascending`: rows sorted by it begin with the lowest value.
     """
 
     label: str
@@ -120,7 +120,7 @@ def blocks(
 
 
 def _sort_key(number: Number, ascending: bool) -> float:
-    """Return what a number is sorted by: its rank if it has one, else its value."""
+    """Return the sort key of a number: its rank if it has one, else its value."""
     value = number.value if ascending else -number.value
     sort_key = value if np.isnan(number.rank) else number.rank
     return np.inf if np.isnan(sort_key) else sort_key
@@ -151,7 +151,7 @@ def table(
 
 
 def each(key: str, labels: Mapping[Any, str], **keys: Any) -> dict[str, Keys]:
-    """Return a block or line for each value of a key; a label that is taken gets its name."""
+    """Return a block or line for each value of a key; duplicate labels get the name as well."""
     labelled: dict[str, Keys] = {}
     for name, label in labels.items():
         labelled[f"{label} ({name})" if label in labelled else label] = {key: name, **keys}
@@ -182,14 +182,14 @@ def p_text(p_value: float) -> str:
 
 
 def number_text(value: float, decimals: int) -> str:
-    """Return a number as tables show it, a zero without a sign."""
+    """Return a number as tables show it; a zero has no sign."""
     return NOTHING if np.isnan(value) else signed(f"{value:z.{decimals}f}")
 
 
 def interval_text(low: float, high: float, decimals: int) -> str | None:
     """Return `[.12, .34]`; None if there is no interval.
 
-    An end that rounds to zero keeps its sign, which says on which side of zero it lies.
+    An end that rounds to zero keeps its sign, to show its side of zero.
     """
     if np.isnan(low):
         return None
@@ -199,12 +199,12 @@ def interval_text(low: float, high: float, decimals: int) -> str | None:
 
 
 def plain(decimals: int, attribute: str = "value") -> Show:
-    """Show a number alone, or what else is known `of` it, such as `n`."""
+    """Show a number without interval, or another field `of` it, such as `n`."""
     return lambda number: Entry(number_text(getattr(number, attribute), decimals))
 
 
 def with_interval(number: Number) -> Entry:
-    """Show a number with its interval, in as many decimals as such intervals call for."""
+    """Show a number with its interval, with decimals chosen by the interval."""
     return Entry(
         number_text(number.value, number.decimals),
         interval=interval_text(number.low, number.high, number.decimals),
@@ -212,12 +212,12 @@ def with_interval(number: Number) -> Entry:
 
 
 def ranked(number: Number) -> Entry:
-    """Show a number with its interval, and whether it is the best or how it compares with it."""
+    """Show a number with its interval, bold if best, else with the sign of its comparison."""
     return replace(with_interval(number), strong=number.is_best, mark=mark(number))
 
 
 def mark(number: Number) -> str:
-    """Return the sign of how a ranked number compares with the best; none if it is worse."""
+    """Return the sign of a ranked number's comparison with the best; none if it is worse."""
     metric = METRICS.get(number.metric)
     if number.is_best or np.isnan(number.rank) or not (metric and metric.compared):
         return ""

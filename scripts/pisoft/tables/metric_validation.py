@@ -1,4 +1,4 @@
-"""The table of how each metric ranks the controls."""
+"""The table of metric validation: how each metric ranks the controls."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NEEDED = "samples_needed"
 
 @display(title="Metric validation", by=("model",), reads=("metric_validation",), cells="controls")
 def table(view: View) -> grid.Table:
-    """Build the table of one model; what is at a single π is in the CSV and the figure alone."""
+    """Build the table of one model; numbers at single π are only in the CSV and the figure."""
     results = view.results("metric_validation")
     whole = results.select(position=np.nan)
     keys = whole.rows[["protocol", "metric"]].drop_duplicates().itertuples(index=False)
@@ -41,7 +41,7 @@ def table(view: View) -> grid.Table:
 
 
 def _verdicts(whole: Results, lines: grid.Labelled) -> Iterator[str]:
-    """Name the metrics that recover the order of the controls, and those that do not."""
+    """Name the metrics that recover the order of the controls, and those that fail."""
     for dataset, dataset_label in whole.datasets.items():
         recovered, confused = [], []
         for line, keys in lines.items():
@@ -58,7 +58,7 @@ def _verdicts(whole: Results, lines: grid.Labelled) -> Iterator[str]:
 
 
 def _confused(whole: Results, keys: Keys) -> str:
-    """Say which neighbours of the order fewest samples have right, and how many have."""
+    """Name the adjacent controls that the fewest samples order correctly, with their share."""
     numbers = {label: whole.number({**keys, "part": part}) for part, label in ORDER.items()}
     shares = {label: number for label, number in numbers.items() if not np.isnan(number.value)}
     if not shares:
@@ -70,7 +70,7 @@ def _confused(whole: Results, keys: Keys) -> str:
 
 
 def _place(key: tuple[str, str]) -> tuple[str, int]:
-    """Return where a metric stands: by protocol, insertion and deletion last."""
+    """Return the sort key of a metric: by protocol, insertion and deletion last."""
     protocol, metric = key
     return protocol or "~", list(METRICS).index(metric)
 

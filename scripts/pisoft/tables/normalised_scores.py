@@ -1,4 +1,4 @@
-"""The table of scores that are 0 for random scores and 1 for the oracle."""
+"""The table of normalised scores: 0 for random scores, 1 for the oracle."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The notes below tables: texts of `templates/notes.toml`, and what depends on the results."""
+"""The notes below tables: texts of `templates/notes.toml`, and notes computed from results."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ FEW, SKEWED = 50, 2.0  # of samples: fewer, and more skewed ones have poor inter
 
 
 def text(name: str, **numbers: Any) -> str:
-    """Return a text of `templates/notes.toml`, with numbers of the results."""
+    """Return a text of `templates/notes.toml`, filled with numbers."""
     return " ".join(TEXTS[name].split()).format(level=LEVEL, families=FAMILIES, **numbers)
 
 
 def about(name: str, **numbers: Any) -> str:
-    """Return what the numbers of a table are, and where it is explained at length."""
+    """Return the explanation of a table's numbers, with a pointer to the docs."""
     return f"{text(name, **numbers)} {TEXTS['more']}"
 
 
@@ -40,9 +40,9 @@ def about(name: str, **numbers: Any) -> str:
 
 
 def marks(results: Results, margin: float | None) -> list[str]:
-    """Explain brackets, bold and signs, and what the tests can find.
+    """Explain brackets, bold and signs, and the power of the tests.
 
-    `results` are methods with their tests against the best, `margin` that of equivalence if tested.
+    `results` are methods with tests against the best; `margin` is that of equivalence, if tested.
     """
     explained = [text("marks")]
     if results.rows["metric"].isin(SHARES).any():
@@ -65,7 +65,7 @@ def marks(results: Results, margin: float | None) -> list[str]:
 
 
 def poor_intervals(results: Results) -> str:
-    """Say how many intervals are of few and skewed samples, and where most; nothing if none is."""
+    """Count intervals from few, skewed samples, and say where most are; empty if there are none."""
     rows = results.rows[(results.rows["dataset"] != AVERAGE) & results.rows["skewness"].notna()]
     rows = rows[~rows["metric"].isin(SHARES)]
     n = rows["n_clusters"].fillna(rows["n"])  # independent samples
@@ -96,7 +96,7 @@ def clamp(where: Clamp) -> str:
 
 
 def sparse(settings: DisplayJob, name: str, **numbers: Any) -> str:
-    """Return a text of samples that are measured at some retaining probabilities only, if so."""
+    """Return a text for runs that measure only some retaining probabilities of each step."""
     measured = settings.pi_per_step
     return "" if measured is None else text(name, measured=measured, **numbers)
 
@@ -105,7 +105,7 @@ def sparse(settings: DisplayJob, name: str, **numbers: Any) -> str:
 
 
 def samples(results: Results) -> str:
-    """Say how many samples are in each dataset's numbers, and how many failed."""
+    """Count the samples behind each dataset's numbers, and the failed ones."""
     counts = results.rows.groupby("dataset").agg({"n": ["min", "max"], "n_failed": "max"})
     listed = []
     for name, label in results.datasets.items():
@@ -116,7 +116,7 @@ def samples(results: Results) -> str:
 
 
 def clusters(results: Results) -> str:
-    """Say how many clusters the samples are in, where there are fewer of these."""
+    """Count the clusters of samples, where they are fewer than the samples."""
     counts, labels = results.rows.groupby("dataset")["n_clusters"].max().dropna(), results.datasets
     listed = ", ".join(f"{label} {counts[d]:.0f}" for d, label in labels.items() if d in counts)
     if not listed:
@@ -125,7 +125,7 @@ def clusters(results: Results) -> str:
 
 
 def averages(coverage: Results) -> list[str]:
-    """Explain average and rank, which method has none and why, and what a selected depth is."""
+    """Explain average, rank and selected depths, and name methods without an average."""
     rows, failures = coverage.rows, _failures(coverage.rows)
     evaluated = rows[rows["part"] == OK].set_index(["dataset", "method"]).index
     mean = "Average: mean over the datasets, each with equal weight. Rank: by Average;"
@@ -144,7 +144,7 @@ def averages(coverage: Results) -> list[str]:
 
 
 def sample_counts(coverage: Results) -> list[str]:
-    """Say how many samples there are, by one metric, which of them failed, and why."""
+    """Count samples and failed samples by one metric, with reasons."""
     rows, methods, failures = coverage.rows, coverage.methods, _failures(coverage.rows)
     totals = rows.groupby(["dataset", "method"])["value"].sum().groupby("dataset").max()
     listed = ", ".join(f"{label} {totals[name]:.0f}" for name, label in coverage.datasets.items())
@@ -161,7 +161,7 @@ def sample_counts(coverage: Results) -> list[str]:
 
 
 def left_out(coverage: Results) -> list[str]:
-    """Say which datasets have no samples of the metric at all, and why."""
+    """Name the datasets without samples of the metric, with reasons."""
     reasons = coverage.rows[coverage.rows["text"] != ""].drop_duplicates("dataset")
     return [
         f"Left out: {coverage.datasets[row.dataset]}, because {row.text}."
@@ -170,7 +170,7 @@ def left_out(coverage: Results) -> list[str]:
 
 
 def _failures(rows: pd.DataFrame) -> dict[tuple[str, str], str]:
-    """Return the failures by dataset and method, each such as `2 nonfinite_attribution`."""
+    """Return failures by dataset and method, such as `2 nonfinite_attribution`."""
     listed: dict[tuple[str, str], list[str]] = {}
     for row in rows[rows["part"] != OK].sort_values("part").itertuples():
         listed.setdefault((row.dataset, row.method), []).append(f"{row.value:.0f} {row.part}")
@@ -178,7 +178,7 @@ def _failures(rows: pd.DataFrame) -> dict[tuple[str, str], str]:
 
 
 def depth_samples(results: Results, lines: Mapping[str, Keys]) -> list[str]:
-    """Say how many samples the layer study has, which of them failed why, and what has no value."""
+    """Count samples and failed samples of the layer study, and name cells without a value."""
     counts = results.rows.groupby(["dataset", "method", "part"]).first()
     samples, failed, missing = {}, [], []
     for label, keys in lines.items():
@@ -203,7 +203,7 @@ def depth_samples(results: Results, lines: Mapping[str, Keys]) -> list[str]:
 
 
 def timings(results: Results, baselines: Collection[str]) -> list[str]:
-    """Say what times and memory are, and of which device; baselines cannot be the fastest."""
+    """Explain times and memory, and name the device; baselines are never the fastest."""
     excepted = ", ".join(label for name, label in results.methods.items() if name in baselines)
     on_device = results.rows.loc[results.rows["metric"] == "peak_device_memory_mb", "value"].notna()
     memory = {
@@ -219,7 +219,7 @@ def timings(results: Results, baselines: Collection[str]) -> list[str]:
 
 
 def float32_agreement(results: Results) -> str:
-    """Say how scores in half precision agree with their repetitions; nothing without these."""
+    """State the agreement of scores in half precision with float32; empty without repetitions."""
     rows = select(results.rows, metric=AGREEMENT)
     if rows.empty:
         return ""
@@ -233,7 +233,7 @@ def float32_agreement(results: Results) -> str:
 
 
 def without_row(labels: Sequence[str], why: str) -> str:
-    """Say which methods have no row, if there are such."""
+    """Name the methods without a row, if any."""
     return f"Without a row, because {why}: {', '.join(labels)}." if labels else ""
 
 
@@ -241,7 +241,7 @@ def without_row(labels: Sequence[str], why: str) -> str:
 
 
 def orders(results: Results, alternatives: Mapping[str, str]) -> list[str]:
-    """Say how many methods are in an order, and which alternatives have no number, and why."""
+    """Count the ranked methods, and name the alternatives without a number, with reasons."""
     rows = results.select(dataset=results.summary).rows
     counts = rows.loc[(rows["other"] == "n_methods") & (rows["value"] > 0), "value"]
     ends = dict.fromkeys(f"{n:.0f}" for n in (counts.min(), counts.max())) if len(counts) else "0"

@@ -1,4 +1,4 @@
-"""The table of how far inputs with randomly ablated tokens are off-distribution."""
+"""The table of the off-distribution check of randomly ablated inputs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The table of what methods gain over permuted scores."""
+"""The table of the gain of methods over their permuted scores."""
 
 from __future__ import annotations
 

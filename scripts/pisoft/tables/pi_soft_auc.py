@@ -35,7 +35,7 @@ def table(view: View) -> grid.Table:
 
 
 def _too_few(view: View) -> str:
-    """Say where areas rest on points of a curve without an interval; nothing if all have one."""
+    """Name areas with points of the curve that lack an interval; empty if all have one."""
     curves = view.results("curves")
     measured = curves.rows.groupby(["dataset", "method"])["n"].agg(["min", "max"])
     few = measured[(measured["min"] < FEWEST_FOR_INTERVAL) & (measured["max"] > measured["min"])]
@@ -46,7 +46,7 @@ def _too_few(view: View) -> str:
 
 
 def _noise(view: View) -> tuple[str, ...]:
-    """Say how far rounding alone moves predictions, against the zero baseline."""
+    """State how far rounding moves predictions, relative to the zero baseline."""
     sizes = view.results_if_any("noise").rows.set_index("metric")
     if sizes.empty:
         return ()

@@ -17,7 +17,7 @@ def ranking(
 ) -> grid.Table:
     """Return a table with a block for each metric: methods by datasets and their average.
 
-    Failures are those of the `counted` metric. `chance` are the lines of a last block.
+    The `counted` metric gives the failures. `chance` holds the lines of a last block.
     """
     every = view.results("coverage", metric=counted)
     coverage = every.of(every.rows[every.rows["text"] == ""])

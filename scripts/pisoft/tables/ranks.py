@@ -1,4 +1,4 @@
-"""The table of how certain the ranking of methods is."""
+"""The table of the certainty of the ranking."""
 
 from __future__ import annotations
 

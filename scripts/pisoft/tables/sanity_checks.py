@@ -1,4 +1,4 @@
-"""The table of how similar scores stay when the model is randomised, or reads another input."""
+"""The table of the similarity of scores after randomising the model or changing the input."""
 
 from __future__ import annotations
 

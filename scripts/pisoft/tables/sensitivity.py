@@ -1,4 +1,4 @@
-"""The table of how far the order of the methods changes when a choice is changed."""
+"""The table of the sensitivity of the order of the methods to choices of the metric."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def table(view: View) -> grid.Table:
 def columns(results: Results, labels: Mapping[str, str]) -> list[grid.Column]:
     """Return the columns: τ on each dataset, whether another method is best, the largest change.
 
-    `labels` are those of the methods.
+    `labels` are the labels of methods.
     """
     summary = results.summary
 

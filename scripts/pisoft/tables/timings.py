@@ -1,4 +1,4 @@
-"""How long attribution takes and how much memory it needs (paper, tab:computational_complexity)."""
+"""Time and memory of attribution (paper, tab:computational_complexity)."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def table(view: View) -> grid.Table:
 
 
 def _milliseconds(seconds: float) -> str:
-    """Return a time with two significant digits: the next run would give another third one."""
+    """Return a time with two significant digits; the third varies between runs."""
     if np.isnan(seconds):
         return NOTHING
     rounded = float(f"{1000 * seconds:.2g}")

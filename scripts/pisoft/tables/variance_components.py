@@ -1,4 +1,4 @@
-"""Where the variance of a sample's AUC comes from."""
+"""The table of the sources of variance of a sample's AUC."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ def write(
 
 
 def addresses(pages: Mapping[str, str], page: Path) -> dict[str, str]:
-    """Return the run's pages by title as their addresses are on one of them; its own is empty."""
+    """Return the relative addresses of the run's pages, by title, from one of them (empty)."""
     return {
         title: "" if address == str(page) else os.path.relpath(address, page.parent)
         for title, address in pages.items()
@@ -52,9 +52,9 @@ def addresses(pages: Mapping[str, str], page: Path) -> dict[str, str]:
 def explorer_links(
     explorer: str, models: Mapping[str, str], datasets: Mapping[str, str]
 ) -> dict[str, dict[str, str]]:
-    """Return where the explorer shows samples, by the labels of their model and dataset.
+    """Return links to samples in the explorer, by labels of model and dataset.
 
-    `explorer` is its address, relative to the page with the table; empty: there is none.
+    `explorer` is its address relative to the page of the table; empty: no explorer.
     """
     return {
         model_label: {
@@ -114,15 +114,15 @@ _LATEX_CHARACTERS = str.maketrans(
 
 
 def _latex(text: str) -> str:
-    """Escape text for LaTeX; letters beyond ASCII are left to the document's input encoding."""
+    """Escape text for LaTeX; non-ASCII letters are left to the input encoding."""
     return " ".join(text.split()).translate(_LATEX_CHARACTERS)
 
 
 def _latex_lines(text: str, letters: int, side: str, align: str = "t", below: bool = False) -> str:
-    """Escape text for LaTeX in lines of so many letters, so that its column is no wider.
+    """Escape text for LaTeX, wrapped to a number of letters to limit the width of its column.
 
-    Lines are aligned at `side`, `l`, `c` or `r`; the top (`t`) or bottom (`b`) one stands beside
-    other columns. With `below`, the row has a second line, where the text's second one fits.
+    Lines are aligned at `side`, `l`, `c` or `r`; the top (`t`) or bottom (`b`) line stands beside
+    other columns. With `below`, the row has a second line that takes the second line of the text.
     """
     lines = wrap(" ".join(text.split()), letters, break_long_words=False)
     if len(lines) < 2:
@@ -133,7 +133,7 @@ def _latex_lines(text: str, letters: int, side: str, align: str = "t", below: bo
 
 
 def _latex_floats(table: Table) -> Iterator[Table]:
-    """Yield a table in parts that each fit a page, the last with the notes."""
+    """Yield the parts of a table that each fit a page, the last with the notes."""
     parts: list[Table] = []
     for part in _latex_widths(table):
         parts.append(replace(part, blocks=()))
@@ -149,7 +149,7 @@ def _latex_floats(table: Table) -> Iterator[Table]:
 
 
 def _latex_widths(table: Table) -> Iterator[Table]:
-    """Yield a table in parts of about as many columns, which fit a page; with spanners, whole."""
+    """Yield parts of a table with similar numbers of columns; tables with spanners stay whole."""
     count = max(1, len(table.columns))
     width = count if table.spanners else -(-count // -(-count // COLUMNS))
     for first in range(0, count, width):
@@ -162,20 +162,20 @@ def _latex_widths(table: Table) -> Iterator[Table]:
 
 
 def _pieces(block: Block) -> Iterator[Block]:
-    """Yield a block in parts that each fit a page, such as all pairs of eleven methods."""
+    """Yield the parts of a block that each fit a page, such as all pairs of eleven methods."""
     size = max(1, len(block.rows) * LINES // max(LINES, _lines(block)))
     for first in range(0, max(1, len(block.rows)), size):
         yield replace(block, rows=block.rows[first : first + size])
 
 
 def _lines(block: Block) -> int:
-    """Return how many lines a block has; an interval stands on one of its own."""
+    """Return the number of lines of a block; intervals have their own."""
     intervals = (any(entry.interval for entry in row.entries) for row in block.rows)
     return bool(block.title) + len(block.rows) + sum(intervals)
 
 
 def _column_spans(spanners: Sequence[tuple[str, int]]) -> list[tuple[int, int]]:
-    """Return the first and the last column of each heading over columns, that of labels being 1."""
+    """Return the first and last column of each spanning heading; labels are column 1."""
     ends = accumulate((width for _, width in spanners), initial=1)
     return [(before + 1, last) for before, last in pairwise(ends)]
 

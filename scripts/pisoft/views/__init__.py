@@ -1,1 +1,1 @@
-"""Tables and figures: what each says of itself, and the results that it is made from."""
+"""Tables and figures: their descriptions and the results that they show."""

@@ -1,4 +1,4 @@
-"""What tables and figures call the same things."""
+"""Labels shared by tables and figures."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ OTHER_CHECKS = {"labels": "Shuffled labels", "input": "Another input"}
 
 
 def sanity_checks(rows: pd.DataFrame) -> dict[str, dict[str, Any]]:
-    """Return the keys of every sanity check among the results, by its label."""
+    """Return the keys of every sanity check in the results, by label."""
     ordered = rows.sort_values("position", kind="stable")
     kinds = ordered[["part", "position", "variant"]].drop_duplicates()
     return {

@@ -1,9 +1,9 @@
-"""Tables and figures: what each says of itself, read without importing it.
+"""Descriptions of tables and figures, read from their source.
 
-A display is a module of `tables/` or `figures/` with one function that
-:func:`pisoft.views.view.display` decorates. The workflow may run where neither pandas nor
-matplotlib is installed, so it reads the arguments of the decorator from the source
-(:func:`displays_in`); jobs import the function (:func:`pisoft.views.view.drawing`).
+A display is a module of `tables/` or `figures/` with one function decorated by
+:func:`pisoft.views.view.display`. The workflow may run without pandas and matplotlib, so it reads
+the arguments of the decorator from the source (:func:`displays_in`); jobs import the function
+(:func:`pisoft.views.view.drawing`).
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ ENDINGS = {"tables": ("csv", "tex", "html"), "figures": ("pdf", "png", "svg")}  
 
 @dataclass(frozen=True)
 class Display:
-    """What a table or a figure says of itself.
+    """The description of a table or figure.
 
     Attributes:
-        title: under which it is listed.
-        reads: kinds of its files, keys of :data:`pisoft.store.schemas.FILES`.
-        by: what there is one of it for.
-        cells: of which combinations it is made, a study, or a name of `rules/cells.smk`.
-        parts: several of it for each of these combinations, which `part` names.
+        title: title in lists.
+        reads: kinds of its input files, keys of :data:`pisoft.store.schemas.FILES`.
+        by: keys of which each combination has its own table or figure.
+        cells: which combinations exist: a study, or a name of `rules/cells.smk`.
+        parts: names of the parts, if a combination has several tables or figures.
         numbers: whether a figure has a CSV file beside it.
     """
 
@@ -45,17 +45,17 @@ class Display:
     numbers: bool = False
 
     def patterns(self, name: str) -> list[str]:
-        """Return where it lies below its folder, without ending: a pattern for each part."""
+        """Return the paths below its folder, without suffix: a pattern for each part."""
         path = "/".join((name, *(f"{{{key}}}" for key in self.by)))
         return [f"{path}/{part}" for part in self.parts] or [path]
 
     def cell(self, path: str) -> dict[str, str]:
-        """Return what one of it shows, given by where it lies."""
+        """Return the cell that a path shows."""
         keys = (*self.by, "part") if self.parts else self.by
         return dict(zip(keys, path.split("/")[1:], strict=True))
 
     def endings(self, room: str) -> tuple[str, ...]:
-        """Return the endings of its files, that of the one to look at last."""
+        """Return the suffixes of its files; the last is the one to look at."""
         return (*(("csv",) if self.numbers else ()), *ENDINGS[room])
 
 
@@ -64,7 +64,7 @@ def displays_in(room: str, package: Path = PACKAGE) -> dict[str, Display]:
     """Return the displays in `tables` or `figures` (`room`) by name, read from their source.
 
     Raises:
-        BenchmarkError: an argument of the decorator is no literal, or not one of its arguments.
+        BenchmarkError: an argument of the decorator is unknown or not a literal.
     """
     displays = {}
     for file in sorted((package / room).glob("*.py")):
@@ -84,9 +84,9 @@ def displays_in(room: str, package: Path = PACKAGE) -> dict[str, Display]:
 def files_of(
     display: Display, patterns: Mapping[str, str], cell: Mapping[str, str], settings: DisplayJob
 ) -> dict[str, list[Path]]:
-    """Return the files that one display is made from, by the kind of their rows.
+    """Return the input files of one display, by kind of rows.
 
-    `patterns` are paths by kind of rows, with `{part}` for all shards of a dataset. `settings` name
+    `patterns` are paths by kind of rows, with `{part}` for all shards of a dataset. `settings` give
     the shards, and the methods and datasets that the `cell` does not fix.
     """
     every = settings.every(cell)

@@ -1,4 +1,4 @@
-"""What figures find, as titles: no full stop, and nothing where results allow no statement."""
+"""Findings as titles of figures: without a full stop, empty if results allow no statement."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MOST_NAMES = 3  # of methods in a title
 
 
 def share_text(count: int, total: int, noun: str) -> str:
-    """Return how many of all, as `2 of 3 rankings`, `both rankings` or `the only ranking`."""
+    """Return a share as `2 of 3 rankings`, `both rankings` or `the only ranking`."""
     if not total:
         return f"no {noun}, because none could be tested"
     if count == total:
@@ -33,7 +33,7 @@ def count_text(count: int, noun: str) -> str:
 
 
 def by_metric(findings: Mapping[str, str]) -> str:
-    """Join what metrics find: `A by both metrics`, or `A by π-Soft-NS, B by π-Soft-NC`."""
+    """Join findings by metric: `A by both metrics`, or `A by π-Soft-NS, B by π-Soft-NC`."""
     if len(findings) == 2 and len({*findings.values()}) == 1:
         return f"{next(iter(findings.values()))} by both metrics"
     return ", ".join(f"{text} by {METRICS[metric].name}" for metric, text in findings.items())
@@ -99,9 +99,9 @@ def entropy_differences(rows: pd.DataFrame, operators: Mapping[str, str]) -> str
 
 
 def unchanged_scores(rows: pd.DataFrame) -> str:
-    """Say from `sanity_checks` how many methods' scores hardly change, where a check is strongest.
+    """Say from `sanity_checks` how many methods' scores hardly change under the strongest checks.
 
-    `rows` are those of one dataset. Random scores, which read neither model nor text, are apart.
+    `rows` are of one dataset. Random scores, which use neither model nor text, are excluded.
     """
     strongest = {keys["part"]: (label, keys) for label, keys in sanity_checks(rows).items()}
     checks: dict[str, list[str]] = {}  # by what they find
@@ -151,7 +151,7 @@ def shared_top_tokens(
 ) -> str:
     """Say which methods find most evidence or, without any, how far they agree on top tokens.
 
-    `top` by method and `evidence` are true for such tokens, (m,).
+    `top` (by method) and `evidence` mark such tokens, (m,) each.
     """
     if len(top) < 2:
         return ""

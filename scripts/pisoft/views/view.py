@@ -1,4 +1,4 @@
-"""What tables, figures and pages show: results by their keys, and what things are called."""
+"""Data for tables, figures and pages: results addressed by keys, and their labels."""
 
 from __future__ import annotations
 
@@ -34,18 +34,18 @@ MISSING: Number = SimpleNamespace(
 
 @dataclass(frozen=True)
 class Results:
-    """Rows of one question, and labels of their methods and datasets (no average), in order."""
+    """Rows of one question, and ordered labels of methods and datasets (without the average)."""
 
     rows: pd.DataFrame
     methods: Mapping[str, str]
     datasets: Mapping[str, str]
 
     def select(self, **keys: Any) -> Results:
-        """Return the rows whose keys have the given value, or one of several."""
+        """Return the rows whose keys have a value, or one of several values."""
         return self.of(select(self.rows, **keys))
 
     def of(self, rows: pd.DataFrame) -> Results:
-        """Return some of the rows, with their labels."""
+        """Return the results of some rows, with their labels."""
         methods, datasets = {*rows["method"], *rows["other"]}, set(rows["dataset"])
         return Results(
             rows,
@@ -61,12 +61,12 @@ class Results:
 
     @property
     def summary(self) -> str:
-        """The dataset that stands for all of them: the average, or the only one."""
+        """The dataset that summarises all: the average, or the only dataset."""
         return list(self.with_average)[-1]
 
     @property
     def values(self) -> pd.DataFrame:
-        """What a CSV file holds: values, intervals, n, failures, and what else is not empty."""
+        """The content of a CSV file: values, intervals, n, failures, and all non-empty columns."""
         rows = self.rows.drop(columns="question").replace("", np.nan)
         always = ("value", "low", "high", "n", "n_failed")
         return rows[[name for name in rows if name in always or rows[name].notna().any()]]
@@ -100,10 +100,10 @@ class Results:
 
 
 def decimals(rows: pd.DataFrame) -> pd.Series:
-    """Return how many decimals numbers are shown with, the same for a metric on a dataset.
+    """Return the number of decimals of each number, the same for a metric on a dataset.
 
-    The typical interval then reaches 3 to 30 units of the last decimal to either side; at most
-    :data:`MOST_DECIMALS`, also where there is no interval.
+    The typical half-width of an interval is then 3 to 30 units of the last decimal. The maximum,
+    also without intervals, is :data:`MOST_DECIMALS`.
     """
     reach = (rows["high"] - rows["low"]) / 2
     typical = reach.groupby([rows["metric"], rows["dataset"]]).transform("median")
@@ -113,10 +113,10 @@ def decimals(rows: pd.DataFrame) -> pd.Series:
 
 @dataclass(frozen=True)
 class View:
-    """What a table or a figure is made from.
+    """The input of a table or figure.
 
-    `files` are by question or kind of rows, `cell` is what is shown (such as `protocol` and
-    `model`), `title` is without the cell.
+    `files` are by question or kind of rows; `cell` holds the keys shown (such as `protocol` and
+    `model`); `title` excludes the cell.
     """
 
     files: Files
@@ -135,7 +135,7 @@ class View:
         return self.settings.where(self.cell)
 
     def results(self, question: str, **keys: Any) -> Results:
-        """Return the results of a question for the cell; those without a protocol are of every one.
+        """Return the results of a question for the cell, including those without a protocol.
 
         Raises:
             BenchmarkError: the file has no row for the cell.
@@ -147,7 +147,7 @@ class View:
         return results.select(**keys)
 
     def results_if_any(self, question: str) -> Results:
-        """Return the results of a question for the cell, of which there may be none."""
+        """Return the results of a question for the cell, possibly none."""
         cell = {key: (name, "") for key, name in self.cell.items() if key in KEYS}
         rows = self.files.rows_if_any(question, **cell)
         methods = {**self.settings.methods, **self.settings.controls}
@@ -162,7 +162,7 @@ DRAWN: dict[str, tuple[Display, Callable[..., Any]]] = {}
 
 
 def display(title: str, **arguments: Any) -> Callable[[F], F]:
-    """Make a function a table or a figure; all arguments, see :class:`Display`, are literals."""
+    """Register a function as a table or figure; arguments of :class:`Display` must be literals."""
     described = Display(title=title, **arguments)
 
     def mark(function: F) -> F:
@@ -189,10 +189,10 @@ def drawing(room: str, name: str) -> tuple[Display, Callable[..., Any]]:
 def displayed(
     room: str, paths: Iterable[str], patterns: Mapping[str, str], settings: DisplayJob
 ) -> Iterator[tuple[str, Display, View, Any]]:
-    """Yield path, description and view of tables or figures, and what their functions make.
+    """Yield path, description, view and result of tables or figures.
 
-    `room` is `tables` or `figures`; `paths` are those of the displays below that folder, without
-    ending; `patterns` are as in :func:`pisoft.views.registry.files_of`.
+    `room` is `tables` or `figures`; `paths` are paths below that folder, without suffix; `patterns`
+    are as in :func:`pisoft.views.registry.files_of`.
     """
     for path in paths:
         described, function = drawing(room, path.split("/")[0])
