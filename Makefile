@@ -38,7 +38,7 @@ BENCH := $(TOOLS)/bench
 demo: RUN_FILE := config/config.yaml
 demo: ## every method on two tiny models, in 4 minutes
 demo-trust: RUN_FILE := config/demo-trust.yaml
-demo-trust: ## do metrics and methods of the demo hold? 4 minutes
+demo-trust: ## validate the demo's metrics and methods, in 4 minutes
 
 $(DEMOS): $(STAMP)
 	$(BIN)/snakemake --cores all --configfile $(RUN_FILE)
@@ -46,36 +46,36 @@ $(DEMOS): $(STAMP)
 		> results/$@/logs/report.log 2>&1 || { cat results/$@/logs/report.log; exit 1; }
 	@printf 'In one page: %s results/$@/report.html\n' $(OPEN)
 
-test: $(STAMP) ## does this clone work? units, contracts, one small run
+test: $(STAMP) ## test this clone: units, contracts, one small run
 	$(PYTEST) -m "not slow"
 
-plan: $(STAMP) ## predict a run: make plan CONFIG=my.yaml THROUGHPUT=400
+plan: $(STAMP) ## predict the cost of a run: make plan CONFIG=my.yaml THROUGHPUT=400
 	@$(BIN)/python scripts/plan.py --configfile $(CONFIG) \
 		$(if $(THROUGHPUT),--throughput '$(THROUGHPUT)') $(CHANGED)
 
-fetch: $(STAMP) ## download what a run reads of the hub: CONFIG=my.yaml
+fetch: $(STAMP) ## download a run's files from the hub: CONFIG=my.yaml
 	$(CHECK)
 	$(BIN)/snakemake fetch_hub --cores 1 --forcerun fetch_hub --configfile $(CONFIG) $(CHANGED)
 
-unlock: $(STAMP) ## free the folder after a run was killed
+unlock: $(STAMP) ## unlock the folder after a killed run
 	@$(BIN)/python scripts/unlock.py
 
 ##@ Your runs
-export: $(STAMP) ## write what there is to score elsewhere: CONFIG=my.yaml
+export: $(STAMP) ## export prompts, to score them elsewhere: CONFIG=my.yaml
 	$(CHECK)
 	$(BIN)/snakemake export_prompts --cores all --configfile $(CONFIG) $(CHANGED)
 
-check-scores: export ## check the scores made elsewhere: CONFIG=my.yaml
+check-scores: export ## check imported scores: CONFIG=my.yaml
 	@$(BIN)/python scripts/check_scores.py --configfile $(CONFIG) $(CHANGED)
 
-compare: $(STAMP) ## do two runs rank alike? RUNS="results/a results/b"
+compare: $(STAMP) ## compare the rankings of two runs: RUNS="results/a results/b"
 	@$(BIN)/python scripts/compare_runs.py $(RUNS)
 
-check-run: $(STAMP) ## does every result match its seal? RUN=results/my-run
+check-run: $(STAMP) ## check every result against its seal: RUN=results/my-run
 	@$(BIN)/python scripts/check_run.py $(CHANGED) \
 		$(if $(filter file,$(origin CONFIG)),--run $(RUN),--configfile $(CONFIG))
 
-diff: $(STAMP) ## list differences of files: RUNS="results/a results/b"
+diff: $(STAMP) ## list differences between the files of two runs: RUNS="results/a results/b"
 	@$(TOOLS)/diff_runs.py $(RUNS)
 
 ##@ Tests and docs
@@ -100,7 +100,7 @@ docs: $(STAMP) ## build the pages of docs/ as a site, site/index.html
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
 
 ##@ Measurements
-bench: $(STAMP) ## speed; what more draws buy: RUN=results/my-run
+bench: $(STAMP) ## speed, and precision by draws: RUN=results/my-run
 	$(BENCH)/evaluation.py
 	$(BENCH)/attribution.py
 	@if [ -d $(RUN)/data/soft ]; then set -x; $(BENCH)/draws.py --run $(RUN) \
@@ -110,19 +110,19 @@ bench: $(STAMP) ## speed; what more draws buy: RUN=results/my-run
 bench-gpu: $(STAMP) ## evaluation and attribution of an 8B model, on a GPU
 	$(BENCH)/gpu.py
 
-bench-aggregation: $(STAMP) ## tables and figures of full size (3 GB of TMPDIR)
+bench-aggregation: $(STAMP) ## tables and figures at full size (3 GB of TMPDIR)
 	$(BENCH)/aggregation.py
 
-bench-readings: $(STAMP) ## what each reading of the paper changes: CONFIG=…
+bench-readings: $(STAMP) ## effect of each reading of the paper: CONFIG=…
 	$(BENCH)/readings.py --configfile $(CONFIG) $(CHANGED)
 
-bench-combinations: $(STAMP) ## readings that come near the paper's original metrics: RUN=…
+bench-combinations: $(STAMP) ## readings closest to the paper's original metrics: RUN=…
 	$(BENCH)/combinations.py --run $(RUN) $(if $(MODEL_FOLDER),--model-folder '$(MODEL_FOLDER)')
 
 bench-precision: $(STAMP) ## effect of half precision: MODEL_FOLDER=… TEXTS=…
 	$(BENCH)/precision.py --model-folder '$(MODEL_FOLDER)' --texts '$(TEXTS)'
 
-bench-peers: $(STAMP) results/bench/peers/.installed ## scores beside the authors' code; installs it: MODEL_FOLDER=…
+bench-peers: $(STAMP) results/bench/peers/.installed ## compare scores with the authors' code, installed for it: MODEL_FOLDER=…
 	$(BENCH)/peers.py $(if $(MODEL_FOLDER),--model-folder '$(MODEL_FOLDER)')
 
 results/bench/peers/.installed: tools/bench/peers.txt
@@ -130,10 +130,10 @@ results/bench/peers/.installed: tools/bench/peers.txt
 	$(@D)/bin/pip install --quiet --requirement $<
 	touch $@
 
-bench-scheduler: $(STAMP) ## what Snakemake itself takes: 15 minutes
+bench-scheduler: $(STAMP) ## overhead of Snakemake: 15 minutes
 	$(BENCH)/scheduler.py
 
-bench-start-up: $(STAMP) ## what starting a job costs
+bench-start-up: $(STAMP) ## cost of starting a job
 	$(BENCH)/start_up.py
 
 ##@ Generated files

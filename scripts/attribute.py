@@ -1,4 +1,4 @@
-"""Attribute every explained step of every sample to the prompt's tokens."""
+"""Score the prompt's tokens for every explained step of every sample."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from pisoft.workflow.commandline import MODEL_OPTIONS, job_parser, run
 
 
 def main(arguments: argparse.Namespace) -> None:
-    """Read prompts and generations, attribute block by block, write one row per step."""
+    """Read prompts and generations, attribute block by block, and write one row per step."""
     settings = AttributeJob.model_validate_json(arguments.settings)
     files = arguments.prompts, arguments.generations
     pairs = read_pairs(*files, settings.target, settings.rows)

@@ -1,6 +1,6 @@
 """Write the attribution explorer, one HTML page for the whole run.
 
-Files are those that :func:`pisoft.pages.explorer.explorer_data` takes.
+Files are the arguments of :func:`pisoft.pages.explorer.explorer_data`.
 """
 
 from __future__ import annotations

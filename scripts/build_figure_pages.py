@@ -1,4 +1,4 @@
-"""Write a page for each figure: `--show NAME/…` is one of `pisoft/figures/NAME.py`."""
+"""Write a page for each figure: `--show NAME/…` is drawn by `pisoft/figures/NAME.py`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CAPTIONS = Path(__file__).parents[1] / "rules/captions/figures"
 
 
 def main(arguments: argparse.Namespace) -> None:
-    """Write the pages beside the figures."""
+    """Write the pages next to the figures."""
     settings = FigureJob.model_validate_json(arguments.settings)
     for path in arguments.show:
         name, html = path.split("/")[0], arguments.folder / f"{path}.html"

@@ -1,8 +1,8 @@
-"""Write the front page of a run (who leads, what supports it, ranks, links, failures), and docs.
+"""Write the front page of a run (leaders, evidence, ranks, links, failures), and its docs.
 
-Among the files are the main figure, `figure=…/{protocol}/{model}/{dataset}.svg`, answers,
+The files include the main figure, `figure=…/{protocol}/{model}/{dataset}.svg`, answers,
 `generations=…/{model}/{dataset}.parquet`, and evaluations,
-`soft=…/{model}/{method}/{dataset}.parquet`. Links are other results of the run, by title.
+`soft=…/{model}/{method}/{dataset}.parquet`. Links lead to other results of the run, by title.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Tokenise the prompts of a model and a dataset, with masks of what came from the record."""
+"""Tokenise the prompts of a model and a dataset, with masks of the record's tokens."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ CONFIG = Path(os.path.relpath(ROOT / "config"))
 
 
 def main(arguments: argparse.Namespace) -> None:
-    """Print a line for each such result, and the commands that fix them; exit with 1 if any is.
+    """Print each such result and the commands that fix them; exit with 1 if there are any.
 
     Raises:
         BenchmarkError: the run file is not valid.

@@ -1,4 +1,4 @@
-"""Check a run file before Snakemake reads it, whose messages do not name a file it cannot read."""
+"""Check a run file before Snakemake, whose errors do not name an unreadable file."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def main(arguments: argparse.Namespace) -> None:
     """Validate the run file and the catalogue entries that it selects; print nothing.
 
     Raises:
-        BenchmarkError: they are not valid.
+        BenchmarkError: any of them is invalid.
     """
     load_run(*run_file(arguments), CONFIG_FOLDER, load_method)
 

@@ -1,4 +1,4 @@
-"""Say what is wrong with the scores made elsewhere that a run names; nothing is computed."""
+"""List the problems of the imported scores that a run names; nothing is computed."""
 
 from __future__ import annotations
 

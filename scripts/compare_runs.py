@@ -1,4 +1,4 @@
-"""Say how far two finished runs order the methods alike, such as with another scope."""
+"""Compare the orders of the methods in two finished runs, such as with different scopes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ STATISTICS = Path("data/summary/statistics.parquet")
 
 
 def main(arguments: argparse.Namespace) -> None:
-    """Print a line for each protocol, model, metric and dataset that both runs have."""
+    """Print a line for each protocol, model, metric and dataset in both runs."""
     if len(arguments.runs) != 2:
         raise BenchmarkError(f"RUNS: two folders of runs are compared, got {len(arguments.runs)}")
     rows = compare_runs(

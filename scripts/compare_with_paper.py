@@ -1,4 +1,4 @@
-"""Set the published numbers beside the run's, and show what the published order hangs on."""
+"""Compare the published numbers with the run's, and test the published order's robustness."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ PUBLISHED = Path(__file__).parents[1] / "config/published.csv"
 
 
 def main(arguments: argparse.Namespace) -> None:
-    """Read the published numbers and the summary files, and write page and CSV files."""
+    """Read the published numbers and the summary files, and write the page and its CSV files."""
     settings = PublishedJob.model_validate_json(arguments.settings)
     published = load_published(PUBLISHED)
     files, outputs = arguments.files, arguments.outputs

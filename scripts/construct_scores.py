@@ -1,4 +1,4 @@
-"""Make scores from known evidence, or from a method's scores, as those of a method."""
+"""Construct scores from evidence, or permute a method's scores, as scores of a method."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pisoft.workflow.commandline import job_parser, run
 
 
 def main(arguments: argparse.Namespace) -> None:
-    """Make the scores of a model and a part of a dataset."""
+    """Construct the scores of a model and a part of a dataset."""
     settings = ConstructJob.model_validate_json(arguments.settings)
     source, scope, seed = settings.source, settings.scope, settings.seed
     inputs = {kind: path for kind, (path,) in arguments.files.items()}

@@ -1,4 +1,4 @@
-"""Make a model folder: of a GGUF file, or of the 4-bit weights of a model on the hub."""
+"""Write a model folder from a GGUF file, or with the 4-bit weights of a hub model."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ INPUTS = ("prompts", "generations", "attributions")
 
 
 def main(arguments: argparse.Namespace) -> None:
-    """Evaluate block by block, write a row per sample and curve in the order of the prompts."""
+    """Evaluate block by block, and write a row per sample and curve in the order of the prompts."""
     settings = RankingJob.model_validate_json(arguments.settings)
     facts: dict[str, Any] = {}
     if settings.not_applicable is None:
@@ -38,7 +38,7 @@ def main(arguments: argparse.Namespace) -> None:
 def evaluate(
     arguments: argparse.Namespace, settings: RankingJob
 ) -> tuple[list[Row], dict[str, Any]]:
-    """Return the rows, and what the job was run with and needed."""
+    """Return the rows and their provenance."""
     inputs = arguments.prompts, arguments.generations, arguments.attributions
     samples = read_cell(*inputs, rows=settings.rows)
     model = load_model(*located(settings.model, arguments.model), arguments.gpus)

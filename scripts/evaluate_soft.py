@@ -1,4 +1,4 @@
-"""Evaluate attributions by π-Soft-NC/NS and the original Soft-NC/NS: what every draw changes."""
+"""Measure every draw of π-Soft-NC/NS and of the original Soft-NC/NS."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ INPUTS = ("prompts", "generations", "attributions")
 
 
 def main(arguments: argparse.Namespace) -> None:
-    """Read a cell, measure every draw, write one row per step and retaining probability."""
+    """Read a cell, measure every draw, and write one row per step and retaining probability."""
     settings = EvaluateJob.model_validate_json(arguments.settings)
     evaluation = settings.evaluation
     files = arguments.prompts, arguments.generations, arguments.attributions

@@ -1,4 +1,4 @@
-"""Write what a run explains, one row for each step, for scores that are made elsewhere."""
+"""Export what a run explains, one row per step, so that scores can be computed elsewhere."""
 
 from __future__ import annotations
 

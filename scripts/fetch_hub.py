@@ -1,4 +1,4 @@
-"""Download what a run loads of the hub's models, at the commits that it has recorded."""
+"""Download the files of a run's hub models, at the recorded commits."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pisoft.workflow.commandline import job_parser, run
 
 
 def main(arguments: argparse.Namespace) -> None:
-    """Download one repository after the other, and say how large each is."""
+    """Download one repository after the other, and print its size."""
     settings = FetchHubJob.model_validate_json(arguments.settings)
     lines = []
     for (name, revision), record in zip(settings.models, arguments.commits, strict=True):

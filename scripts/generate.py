@@ -1,4 +1,4 @@
-"""Generate the model's answers and choose the steps that are explained."""
+"""Generate the model's answers and choose the steps to explain."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from pisoft.workflow.commandline import MODEL_OPTIONS, job_parser, run
 
 
 def main(arguments: argparse.Namespace) -> None:
-    """Read prompts, generate block by block, write generations in the order of the prompts."""
+    """Read prompts, generate block by block, and write generations in the order of the prompts."""
     settings = GenerateJob.model_validate_json(arguments.settings)
     prompts = read_prompts(arguments.prompts)
     source, folder = located(settings.model, arguments.model)

@@ -1,4 +1,4 @@
-"""Check scores that were made elsewhere, and write them as those of a method."""
+"""Check imported scores, and write them as scores of a method."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Look at what a model makes of inputs whose tokens are ablated at random, by every operator."""
+"""Measure predictions and attention on randomly ablated inputs, for every operator."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ INPUTS = ("prompts", "generations")
 
 
 def main(arguments: argparse.Namespace) -> None:
-    """Inspect sample by sample."""
+    """Inspect the samples one by one."""
     settings = InspectJob.model_validate_json(arguments.settings)
     samples = read_pairs(arguments.prompts, arguments.generations)
     model = load_model(*located(settings.model, arguments.model), arguments.gpus)

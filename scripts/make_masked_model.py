@@ -1,4 +1,4 @@
-"""Make the masked language model of the demonstration, which knows how frequent each token is."""
+"""Make the masked language model of the demonstration, a unigram model."""
 
 from __future__ import annotations
 

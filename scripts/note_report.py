@@ -1,4 +1,4 @@
-"""Write a page in place of the report: there is none yet, or it was older than a result."""
+"""Write a placeholder for the report, which is missing or older than a result."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pisoft.workflow.commandline import job_parser, run
 
 
 def main(arguments: argparse.Namespace) -> None:
-    """Write the page with the command that makes the report."""
+    """Write a page with the command that makes the report."""
     settings = IndexJob.model_validate_json(arguments.settings)
     (html,) = arguments.outputs["html"]
     how = (

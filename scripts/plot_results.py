@@ -1,4 +1,4 @@
-"""Draw figures as PDF, PNG and SVG: `--show NAME/…` is one of `pisoft/figures/NAME.py`."""
+"""Draw figures as PDF, PNG and SVG: `--show NAME/…` is drawn by `pisoft/figures/NAME.py`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pisoft.workflow.commandline import display_parser, run
 
 
 def main(arguments: argparse.Namespace) -> None:
-    """Draw each figure from its files and write it, some with their numbers beside them."""
+    """Draw each figure from its files, some with a CSV file of their numbers."""
     settings = FigureJob.model_validate_json(arguments.settings)
     displays = displayed("figures", arguments.show, dict(arguments.files), settings)
     with page_width(settings.width):

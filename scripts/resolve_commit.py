@@ -1,6 +1,6 @@
-"""Record which commit a branch or a tag of a hub repository is, for all jobs of a run.
+"""Record the commit of a branch or tag of a hub repository, for all jobs of a run.
 
-It imports nothing that its code hash covers: a new version of the benchmark must not ask again.
+It imports nothing that a code hash covers: a new version of the benchmark must keep the commit.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Choose the records that are explained, equally many per label."""
+"""Choose the records to explain, equally many per label."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Summarise results as Parquet: `summarise_results.py NAME` is `pisoft/statistics/NAME.py`."""
+"""Summarise results as Parquet: `summarise_results.py NAME` runs `pisoft/statistics/NAME.py`."""
 
 from __future__ import annotations
 

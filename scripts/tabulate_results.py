@@ -1,4 +1,4 @@
-"""Write tables as CSV, LaTeX and HTML: `--show NAME/…` is one of `pisoft/tables/NAME.py`."""
+"""Write tables as CSV, LaTeX and HTML: `--show NAME/…` is built by `pisoft/tables/NAME.py`."""
 
 from __future__ import annotations
 

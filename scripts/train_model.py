@@ -1,6 +1,6 @@
 """Train a tiny model of the embedded default; fails below the required held-out accuracy.
 
-With shuffled labels there is nothing to be right about, so that no accuracy is required.
+With shuffled labels, no accuracy is required.
 """
 
 from __future__ import annotations

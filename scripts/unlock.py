@@ -1,4 +1,4 @@
-"""Free the working directory of Snakemake's lock, which a killed run leaves behind."""
+"""Remove the lock that a killed run of Snakemake leaves in the working directory."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pisoft.workflow.running import jobs_in, queued_jobs, runs_in, slurm
 
 
 def main(arguments: argparse.Namespace) -> None:
-    """Unlock, if neither a run of this machine nor a job of Slurm is at work in the folder."""
+    """Unlock, unless a run on this machine or a Slurm job is using the folder."""
     folder = arguments.directory
     if not folder.is_dir():
         raise BenchmarkError(f"--directory: no such folder: {folder}")

@@ -1,7 +1,7 @@
 """π-Soft Bench: faithfulness evaluation of attributions for decoder-only language models.
 
-From Python, `pisoft.evaluate` and its companions in :mod:`pisoft.api` are imported on first use:
-importing the package alone stays cheap.
+`pisoft.evaluate` and the other functions of :mod:`pisoft.api` are imported on first use, so that
+importing the package stays cheap.
 """
 
 from importlib import import_module

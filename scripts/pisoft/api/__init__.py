@@ -1,6 +1,6 @@
 """The benchmark from Python, without a workflow: what `import pisoft` offers.
 
-Everything is computed by the functions that the workflow's scripts call, so numbers are the same.
+It calls the same functions as the scripts of the workflow, so numbers are the same.
 """
 
 from pisoft.api.attribution import attribute
