@@ -12,6 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import torch
+from transformers import GenerationConfig, LogitsProcessorList
 from transformers.cache_utils import Cache, DynamicCache, DynamicLayer
 
 from pisoft.errors import BenchmarkError
@@ -145,6 +146,30 @@ class Decoder:
         """Return logits (B, S, V) at chosen positions (B, S) of hidden states (B, T, d)."""
         rows = torch.arange(hidden.shape[0], device=hidden.device)[:, None]
         return self.logits(hidden[rows, positions])
+
+    def generate(
+        self, input_ids: torch.Tensor, attention_mask: torch.Tensor, *watchers: Any, **options: Any
+    ) -> Any:
+        """Return what greedy generation gives behind token ids (B, T) that a mask (B, T) shows.
+
+        Penalties, suppressed tokens, beams and whatever else the model's folder sets for generation
+        are left out: they would change which token is the most probable one.
+
+        Args:
+            watchers: logits processors, which are given the logits of every step.
+            options: of a `GenerationConfig`.
+        """
+        stored = self.network.generation_config
+        self.network.generation_config = GenerationConfig()
+        try:
+            return self.network.generate(
+                input_ids=input_ids,
+                attention_mask=attention_mask,
+                generation_config=GenerationConfig(do_sample=False, **options),
+                logits_processor=LogitsProcessorList(watchers),
+            )
+        finally:
+            self.network.generation_config = stored
 
     def arithmetic(self, length: int) -> int:
         """Return a number that is equal for inputs of lengths at which tokens are read alike.

@@ -9,7 +9,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from typing import Any
 
 import torch
-from transformers import GenerationConfig, LogitsProcessor, LogitsProcessorList
+from transformers import LogitsProcessor
 
 from pisoft.models.batching import fitted_batches, warn_too_long
 from pisoft.models.model import LanguageModel
@@ -117,12 +117,6 @@ def continue_greedily(
     to fill.
     """
     stops = _stop_ids(model)
-    config = GenerationConfig(
-        do_sample=False,
-        max_new_tokens=max_new_tokens,
-        eos_token_id=sorted(stops) or None,
-        pad_token_id=min(stops, default=0),
-    )
 
     def crosses(length: int) -> bool:
         """Tell whether a prompt grows over a length from which all its tokens are read again."""
@@ -133,8 +127,8 @@ def continue_greedily(
         return (length if alone else 0), model.arithmetic(length)
 
     def answers(batch: Sequence[Row]) -> list[Row]:
-        config.use_cache = not crosses(len(batch[0]["input_ids"]))
-        outputs = _generate(model, batch, config)
+        cached = not crosses(len(batch[0]["input_ids"]))
+        outputs = _generate(model, batch, stops, max_new_tokens=max_new_tokens, use_cache=cached)
         return [
             _continued(prompt, output, stops, step_interval)
             for prompt, output in zip(batch, outputs, strict=True)
@@ -224,7 +218,7 @@ def _next_token_logits(model: LanguageModel, rows: Sequence[Sequence[int]]) -> t
 
 @torch.inference_mode()
 def _generate(
-    model: LanguageModel, prompts: Sequence[Row], config: GenerationConfig
+    model: LanguageModel, prompts: Sequence[Row], stops: set[int], **options: Any
 ) -> list[Output | None]:
     """Return the generated tokens of each prompt, with stop tokens and the padding after them.
 
@@ -233,14 +227,17 @@ def _generate(
     rows = [prompt["input_ids"] for prompt in prompts]
     width = max(len(row) for row in rows)
     pad = [width - len(row) for row in rows]
-    ids = [[config.pad_token_id] * n + list(row) for n, row in zip(pad, rows, strict=True)]
+    filler = min(stops, default=0)
+    ids = [[filler] * n + list(row) for n, row in zip(pad, rows, strict=True)]
     mask = [[0] * n + [1] * len(row) for n, row in zip(pad, rows, strict=True)]
     watch = _Watch(len(rows), model.device)
-    output = model.network.generate(
-        input_ids=torch.tensor(ids, device=model.device),
-        attention_mask=torch.tensor(mask, device=model.device),
-        generation_config=config,
-        logits_processor=LogitsProcessorList([watch]),
+    output = model.generate(
+        torch.tensor(ids, device=model.device),
+        torch.tensor(mask, device=model.device),
+        watch,
+        eos_token_id=sorted(stops) or None,
+        pad_token_id=filler,
+        **options,
     )
     logits, best = (torch.stack(steps, dim=1).tolist() for steps in zip(*watch.best, strict=True))
     generated = zip(output[:, width:].tolist(), best, logits, strict=True)

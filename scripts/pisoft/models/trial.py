@@ -14,7 +14,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 import torch
-from transformers import GenerationConfig
 
 from pisoft.datasets.hub import first_line
 from pisoft.errors import BenchmarkError
@@ -111,19 +110,10 @@ def padding_differs(model: Decoder) -> str:
 
     def generated(ids: torch.Tensor, seen: torch.Tensor) -> torch.Tensor:
         """Return the logits at every step, (B, steps, V)."""
-        steps = model.network.generate(
-            input_ids=ids,
-            attention_mask=seen,
-            generation_config=GenerationConfig(
-                do_sample=False,
-                max_new_tokens=6,
-                min_new_tokens=6,
-                pad_token_id=0,
-                output_logits=True,
-                return_dict_in_generate=True,
-            ),
-        ).logits
-        return torch.stack(steps, dim=1)
+        output = model.generate(
+            ids, seen, max_new_tokens=6, output_logits=True, return_dict_in_generate=True
+        )
+        return torch.stack(output.logits, dim=1)
 
     with model.in_float32():
         alone = [generated(ids[:1, -length:], seen[:1, -length:]) for length in PADDED]

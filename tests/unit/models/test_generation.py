@@ -72,6 +72,26 @@ def test_continuations_equal_plain_greedy_decoding(shape):
             assert margin == pytest.approx((first - second).item(), rel=1e-4, abs=1e-5)
 
 
+@pytest.mark.parametrize(
+    "stored",
+    [
+        {"repetition_penalty": 1.3},
+        {"no_repeat_ngram_size": 2, "suppress_tokens": [5], "min_new_tokens": 9},
+        {"do_sample": True, "temperature": 0.6, "num_beams": 3, "num_return_sequences": 2},
+        {"return_dict_in_generate": True, "stop_strings": ["a"]},
+    ],
+)
+def test_what_a_folder_sets_for_generation_changes_no_answer(stored):
+    """Qwen 2.5 has a repetition penalty there: its answers were not its most probable tokens."""
+    model, plain = model_and_network("llama-gqa")
+    model.network.generation_config.update(**stored)
+    rows = continue_greedily(model, PROMPTS, 1000, 9, 4)
+    outputs = {row["sample_id"]: row["output_ids"] for row in rows}
+    assert outputs == {one["sample_id"]: greedy(plain, one["input_ids"], 9) for one in PROMPTS}
+    kept = model.network.generation_config.to_dict()
+    assert stored.items() <= kept.items(), "a model that is saved keeps them"
+
+
 @pytest.mark.parametrize("place", [0, 3])
 def test_the_end_token_is_not_part_of_the_output_which_may_be_empty(place):
     model, plain = model_and_network("llama-gqa")
