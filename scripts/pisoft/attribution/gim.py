@@ -50,7 +50,7 @@ class Gim(ModifiedBackwardMethod):
         from pisoft.models.ablation import reference_token
 
         tokens = model.tokenizer.encode(" ", add_special_tokens=False)
-        space = tokens[0] if tokens else reference_token(model.tokenizer)
+        space = tokens[0] if tokens else reference_token(model)
         if space is None:
             raise BenchmarkError(
                 f"method '{self.name}': model '{model.name}': its tokenizer has no token of a "

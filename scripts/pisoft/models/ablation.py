@@ -6,7 +6,7 @@ Shapes: B samples; n masks; T positions; m perturbable tokens; d embedding width
 from __future__ import annotations
 
 import logging
-from typing import Any, Literal
+from typing import Literal
 
 import torch
 
@@ -41,7 +41,7 @@ def baseline_embeddings(
 
 
 def _baseline_token(model: LanguageModel) -> int:
-    token = reference_token(model.tokenizer)
+    token = reference_token(model)
     if token is None:
         raise BenchmarkError(
             f"model '{model.name}': option baseline: 'reference' needs an unknown, padding or "
@@ -50,10 +50,14 @@ def _baseline_token(model: LanguageModel) -> int:
     return token
 
 
-def reference_token(tokenizer: Any) -> int | None:
-    """Return the id of the unknown, padding or end token, whichever exists first; else None."""
+def reference_token(model: LanguageModel) -> int | None:
+    """Return the id of the unknown, padding or end token, whichever exists first; else None.
+
+    A padding token that was added to the tokenizer alone has no embedding, and does not count.
+    """
+    tokenizer, embedded = model.tokenizer, range(model.vocabulary_size)
     candidates = (tokenizer.unk_token_id, tokenizer.pad_token_id, tokenizer.eos_token_id)
-    return next((token for token in candidates if token is not None), None)
+    return next((token for token in candidates if token in embedded), None)
 
 
 def warn_of_end(model: LanguageModel) -> None:
@@ -123,7 +127,7 @@ def unknown_embedding(model: LanguageModel) -> torch.Tensor:
     Raises:
         BenchmarkError: it has none of these.
     """
-    chosen = reference_token(model.tokenizer)
+    chosen = reference_token(model)
     if chosen is None:
         raise BenchmarkError(
             f"operator 'unknown': the tokenizer of model '{model.name}' has no unknown, padding or "

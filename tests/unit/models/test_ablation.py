@@ -11,7 +11,7 @@ from helpers.random_models import SHAPES, VOCABULARY, model_and_network
 from helpers.tiny_tokenizers import numbered_tokenizer
 from pisoft.errors import BenchmarkError
 from pisoft.faithfulness.perturbation import PerturbationTarget
-from pisoft.models.ablation import Ablator, mean_embedding
+from pisoft.models.ablation import Ablator, mean_embedding, reference_token
 from pisoft.models.model import LanguageModel
 
 IDS = [1, 40, 41, 8, 9, 10, 33, 60, 12, 7]
@@ -82,6 +82,17 @@ def test_a_tokenizer_without_such_tokens_is_refused():
     bare = LanguageModel(model.network, "bare", lambda: tokenizer)
     with pytest.raises(BenchmarkError, match="'bare' has no unknown, padding or end token"):
         Ablator(bare, "unknown")
+
+
+def test_a_padding_token_without_an_embedding_is_passed_over():
+    """Some tokenizers were given one that their model was not: it ended with an IndexError."""
+    model, _ = model_and_network("llama-gqa")
+    tokenizer = copy.deepcopy(numbered_tokenizer(VOCABULARY))
+    tokenizer.unk_token = None
+    tokenizer.add_special_tokens({"pad_token": "[PAD]"})
+    padded = LanguageModel(model.network, "padded", lambda: tokenizer)
+    assert tokenizer.pad_token_id == VOCABULARY
+    assert reference_token(padded) == tokenizer.eos_token_id
 
 
 def test_a_model_that_goes_on_seeing_hidden_keys_is_refused(monkeypatch):
