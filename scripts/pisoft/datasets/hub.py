@@ -192,8 +192,15 @@ def hub_advice(error: BaseException, repository: str, revision: str, kind: str) 
 
 
 def first_line(error: BaseException) -> str:
-    """Return the first non-empty line of an error's message, or its class if it has none."""
+    """Return the first line of an error's message that says something, or its class if none does.
+
+    A line that ends with a colon says something with the next one; a missing key by itself nothing.
+    """
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    if isinstance(error, KeyError):
+        return f"no entry {error}"
+    if len(lines) > 1 and lines[0].endswith(":"):
+        return f"{lines[0]} {lines[1]}"
     return lines[0] if lines else type(error).__name__
 
 

@@ -14,7 +14,13 @@ from pisoft.models.attention import ATTENTION_NAME
 from pisoft.models.device import choose_device, device_name, peak_memory
 from pisoft.models.model import LanguageModel, ModelOutline
 from pisoft.models.precision import allowed_rounding, pin_precision
-from pisoft.models.repository import commit_of, model_files, pretrained, pretrained_network
+from pisoft.models.repository import (
+    commit_of,
+    loading_from,
+    model_files,
+    pretrained,
+    pretrained_network,
+)
 from pisoft.models.tokenizer import load_tokenizer
 
 if TYPE_CHECKING:
@@ -69,8 +75,9 @@ def load_outline(settings: LoadedModel, folder: Path | None) -> ModelOutline:
     from transformers import AutoConfig, AutoModelForCausalLM
 
     source = model_files(settings, folder)
-    with torch.device("meta"):
-        network = AutoModelForCausalLM.from_config(pretrained(AutoConfig, settings, source))
+    config = pretrained(AutoConfig, settings, source)
+    with torch.device("meta"), loading_from(settings, source):
+        network = AutoModelForCausalLM.from_config(config)
     return ModelOutline(network, settings.name, commit_of(settings, source))
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -41,17 +42,44 @@ def pretrained(kind: Any, model: LoadedModel, source: Path, **options: Any) -> A
         BenchmarkError: it refuses the folder.
     """
     options |= {"local_files_only": True, "trust_remote_code": False}
-    try:
+    with loading_from(model, source):
         return kind.from_pretrained(source, **options)
+
+
+@contextmanager
+def loading_from(model: LoadedModel, source: Path) -> Iterator[None]:
+    """Name model and folder, and a broken file in it, in what the libraries raise in the context.
+
+    Raises:
+        BenchmarkError: in place of what they raise.
+    """
+    try:
+        yield
     except Exception as error:  # the libraries below raise dozens of classes, some undocumented
-        origin = _origin(model, source)
-        problem = f"cannot be loaded from {origin}: {first_line(error)}"
+        origin, reason = _origin(model, source), first_line(error)
+        broken = (f"{path.name}: " for path in sorted(source.iterdir()) if _refusal(path) == reason)
+        problem = f"cannot be loaded from {origin}: {next(broken, '')}{reason}"
         if "trust_remote_code" in str(error):
             problem = (
                 f"{origin} asks for code of its own to be run (`auto_map`), which is never done: "
                 "choose a model whose class is part of transformers"
             )
         raise BenchmarkError(f"model '{model.name}': {problem}") from error
+
+
+def _refusal(path: Path) -> str:
+    """Return why a file of JSON or weights cannot be read; nothing if it can, or is another."""
+    from safetensors import safe_open
+
+    try:
+        if path.suffix == ".json":
+            json.loads(path.read_bytes())
+        elif path.suffix == ".safetensors":
+            with safe_open(path, "pt"):
+                pass
+    except Exception as error:  # as above
+        return first_line(error)
+    return ""
 
 
 def pretrained_network(
@@ -67,11 +95,14 @@ def pretrained_network(
     Raises:
         BenchmarkError: as :func:`model_files` and :func:`check_loaded`.
     """
-    from transformers.utils import logging
+    from transformers import GenerationConfig
+    from transformers.utils import GENERATION_CONFIG_NAME, logging
 
     logging.disable_progress_bar()  # a log file is no place for it
     source = model_files(model, folder, weights=True)
     decoder_layers(LocalModel(kind="local", path=str(source)))  # can it be made at all?
+    if (source / GENERATION_CONFIG_NAME).is_file():  # loading weights would pass over a broken one
+        pretrained(GenerationConfig, model, source)
     if _is_quantised(model, source):
         options.pop("quantization_config", None)  # the stored one holds
     options |= {"dtype": model.dtype, "use_safetensors": True, "output_loading_info": True}

@@ -79,9 +79,26 @@ def test_folders_that_hold_no_model_are_named(tmp_path, folder):
         load_model(local_model(), tmp_path / "absent")
     with pytest.raises(BenchmarkError, match=f"{tmp_path} has no weights .* it holds nothing"):
         load_model(local_model(), tmp_path)
-    (tmp_path / "config.json").write_text((folder / "config.json").read_text())
-    (tmp_path / "model.safetensors").write_bytes(b"broken")
-    with pytest.raises(BenchmarkError, match="model 'toy': cannot be loaded from"):
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "problem"),
+    [
+        ("model.safetensors", "broken", r"model\.safetensors: Error while deserializing header"),
+        ("generation_config.json", "{", r"generation_config\.json.* not a valid JSON file"),
+        ("config.json", '{"model_type": "llama", "hidden_act": "silk"}', "no entry 'silk'"),
+        (
+            "config.json",
+            '{"model_type": "llama", "hidden_size": 64, "num_attention_heads": 7}',
+            r"The hidden size \(64\) is not a multiple of the number of attention heads \(7\)",
+        ),
+    ],
+)
+def test_a_broken_file_is_named_and_its_problem_said(tmp_path, folder, file, content, problem):
+    """A model was loaded without its end tokens if its settings of generation were broken."""
+    shutil.copytree(folder, tmp_path, dirs_exist_ok=True)
+    (tmp_path / file).write_text(content)
+    with pytest.raises(BenchmarkError, match=f"model 'toy': cannot be loaded from .*{problem}"):
         load_model(local_model(), tmp_path)
 
 
@@ -193,3 +210,6 @@ def test_an_outline_has_a_model_s_shape_and_needs_neither_weights_nor_a_gpu(fold
         assert getattr(outline, name) == getattr(model, name), name
     assert all(weight.is_meta for weight in outline.network.parameters())
     assert model_facts(outline) == model_facts(model)
+    (tmp_path / "config.json").write_text('{"model_type": "t5"}')
+    with pytest.raises(BenchmarkError, match=r"model 'toy': cannot be loaded from .*T5Config"):
+        load_outline(local_model(), tmp_path)
