@@ -18,7 +18,7 @@ from transformers.modeling_layers import GradientCheckpointingLayer
 
 from pisoft.errors import BenchmarkError
 from pisoft.models.attention import AttentionInputs, AttentionProbe
-from pisoft.models.decoder import answering
+from pisoft.models.decoder import answering, call_of
 from pisoft.models.model import LanguageModel
 from pisoft.models.precision import at_least_float32, close
 from pisoft.models.trial import problem_of, trial_ids
@@ -149,14 +149,13 @@ def checkpointed_layers(model: LanguageModel) -> Iterator[None]:
     layers = [module for module in modules if isinstance(module, GradientCheckpointingLayer)]
     # The backward pass begins with the last layer, so nothing would be gained there; nor does it
     # know by then which positions `next_token_logits` has chosen.
-    forwards = [(layer, layer.forward) for layer in layers[:-1]]
-    for layer, forward in forwards:
-        layer.forward = partial(checkpoint, forward, use_reentrant=False, preserve_rng_state=False)
-    try:
+    with ExitStack() as stack:
+        for layer in layers[:-1]:
+            checkpointed = partial(
+                checkpoint, call_of(layer), use_reentrant=False, preserve_rng_state=False
+            )
+            stack.enter_context(answering(layer, checkpointed))
         yield
-    finally:
-        for layer, forward in forwards:
-            layer.forward = forward
 
 
 def _zeroing(token: int | None, inputs: AttentionInputs, _: object) -> torch.Tensor:
