@@ -265,4 +265,5 @@ def _stop_ids(model: LanguageModel) -> set[int]:
     ids = model.network.generation_config.eos_token_id
     if ids is None:
         ids = model.network.config.get_text_config().eos_token_id
-    return set() if ids is None else {ids} if isinstance(ids, int) else set(ids)
+    stops = set() if ids is None else {ids} if isinstance(ids, int) else set(ids)
+    return stops & {*range(model.vocabulary_size)}  # some configurations state -1 for none

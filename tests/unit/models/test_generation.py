@@ -79,6 +79,7 @@ def test_continuations_equal_plain_greedy_decoding(shape):
         {"no_repeat_ngram_size": 2, "suppress_tokens": [5], "min_new_tokens": 9},
         {"do_sample": True, "temperature": 0.6, "num_beams": 3, "num_return_sequences": 2},
         {"return_dict_in_generate": True, "stop_strings": ["a"]},
+        {"eos_token_id": [-1, 2, 97]},
     ],
 )
 def test_what_a_folder_sets_for_generation_changes_no_answer(stored):
