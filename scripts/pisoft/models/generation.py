@@ -9,6 +9,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from typing import Any
 
 import torch
+from torch.nn.utils.rnn import pad_sequence
 from transformers import LogitsProcessor
 
 from pisoft.models.batching import fitted_batches, warn_too_long
@@ -210,10 +211,9 @@ def _in_batches(
 @torch.inference_mode()
 def _next_token_logits(model: LanguageModel, rows: Sequence[Sequence[int]]) -> torch.Tensor:
     """Return logits (B, V) behind each row of token ids."""
-    width = max(len(row) for row in rows)
-    ids = torch.tensor([[*row, *[0] * (width - len(row))] for row in rows], device=model.device)
+    ids = pad_sequence([torch.tensor(row) for row in rows], batch_first=True)
     last = torch.tensor([[len(row) - 1] for row in rows], device=model.device)
-    return model.next_token_logits(model.embed(ids), last).squeeze(1)
+    return model.next_token_logits(model.embed(ids.to(model.device)), last).squeeze(1)
 
 
 @torch.inference_mode()
@@ -224,23 +224,22 @@ def _generate(
 
     None where the logit of a chosen token is not finite.
     """
-    rows = [prompt["input_ids"] for prompt in prompts]
-    width = max(len(row) for row in rows)
-    pad = [width - len(row) for row in rows]
-    filler = min(stops, default=0)
-    ids = [[filler] * n + list(row) for n, row in zip(pad, rows, strict=True)]
-    mask = [[0] * n + [1] * len(row) for n, row in zip(pad, rows, strict=True)]
+    rows = [torch.tensor(prompt["input_ids"]) for prompt in prompts]
+    ids, seen = (
+        pad_sequence(values, batch_first=True, padding_side="left").to(model.device)
+        for values in (rows, [torch.ones_like(row) for row in rows])
+    )
     watch = _Watch(len(rows), model.device)
     output = model.generate(
-        torch.tensor(ids, device=model.device),
-        torch.tensor(mask, device=model.device),
+        ids,
+        seen,
         watch,
         eos_token_id=sorted(stops) or None,
-        pad_token_id=filler,
+        pad_token_id=min(stops, default=0),
         **options,
     )
     logits, best = (torch.stack(steps, dim=1).tolist() for steps in zip(*watch.best, strict=True))
-    generated = zip(output[:, width:].tolist(), best, logits, strict=True)
+    generated = zip(output[:, ids.shape[1] :].tolist(), best, logits, strict=True)
     finite = watch.finite.tolist()
     return [row if is_finite else None for row, is_finite in zip(generated, finite, strict=True)]
 

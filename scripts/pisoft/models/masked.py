@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
+from torch.nn.utils.rnn import pad_sequence
 
 from pisoft.config.jobs.fields import LoadedModel
 from pisoft.errors import BenchmarkError
@@ -298,12 +299,10 @@ def _frame(tokenizer: Any) -> tuple[list[int], list[int]]:
 
 def _mask_logits(masked: MaskedLanguageModel, batch: Sequence[_Slot]) -> torch.Tensor:
     """Return the logits (B, V) at the masks, float32, on the CPU."""
-    width = max(len(slot.ids) for slot in batch)
-    input_ids = torch.full((len(batch), width), masked.tokenizer.pad_token_id or 0)
-    attention_mask = torch.zeros_like(input_ids)
-    for row, slot in enumerate(batch):
-        input_ids[row, : len(slot.ids)] = torch.tensor(slot.ids)
-        attention_mask[row, : len(slot.ids)] = 1
+    ids = [torch.tensor(slot.ids) for slot in batch]
+    filler = masked.tokenizer.pad_token_id or 0  # from which some models number positions
+    input_ids = pad_sequence(ids, batch_first=True, padding_value=filler)
+    attention_mask = pad_sequence([torch.ones_like(row) for row in ids], batch_first=True)
     rows = torch.arange(len(batch))
     masks = torch.tensor([slot.mask for slot in batch])
 

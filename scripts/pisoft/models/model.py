@@ -12,6 +12,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
+from torch.nn.utils.rnn import pad_sequence
 
 from pisoft.errors import BenchmarkError
 from pisoft.models.decoder import Decoder
@@ -90,9 +91,8 @@ class Batch:
     @cached_property
     def input_ids(self) -> torch.Tensor:
         """Token ids (B, T), padded with 0."""
-        width = max(len(sample.read_ids) for sample in self.samples)
-        rows = [sample.read_ids + [0] * (width - len(sample.read_ids)) for sample in self.samples]
-        return torch.tensor(rows, device=self.device)
+        rows = [torch.tensor(sample.read_ids) for sample in self.samples]
+        return pad_sequence(rows, batch_first=True).to(self.device)
 
     @cached_property
     def positions(self) -> torch.Tensor:
