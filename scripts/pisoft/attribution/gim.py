@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pisoft.attribution.modified_backward import ModifiedBackwardMethod
-from pisoft.errors import BenchmarkError
 
 if TYPE_CHECKING:
     import torch
@@ -50,11 +49,7 @@ class Gim(ModifiedBackwardMethod):
         from pisoft.models.ablation import reference_token
 
         tokens = model.tokenizer.encode(" ", add_special_tokens=False)
-        space = tokens[0] if tokens else reference_token(model)
-        if space is None:
-            raise BenchmarkError(
-                f"method '{self.name}': model '{model.name}': its tokenizer has no token of a "
-                "space, nor an unknown, padding or end token that could stand for it"
-            )
+        use = f"method '{self.name}' needs in place of a space"
+        space = tokens[0] if tokens else reference_token(model, use)
         baseline = model.embed(torch.full_like(input_ids, space))
         return super().difference(model, input_ids) - baseline

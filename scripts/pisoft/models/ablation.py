@@ -18,6 +18,7 @@ from pisoft.models.precision import at_least_float32
 logger = logging.getLogger(__name__)
 
 CHUNK = 4096  # embeddings of the vocabulary that are added up at once
+BASELINE = "option baseline: 'reference' needs; 'zero' needs none"
 
 
 def baseline_embeddings(
@@ -34,30 +35,31 @@ def baseline_embeddings(
     """
     if kind == "zero":
         return torch.zeros_like(at_least_float32(model.embed(input_ids)))
-    ids = torch.full_like(input_ids, _baseline_token(model))
+    ids = torch.full_like(input_ids, reference_token(model, BASELINE))
     if (end := model.tokenizer.eos_token_id) is not None:
         ids = torch.where(input_ids == end, input_ids, ids)
     return at_least_float32(model.embed(ids))
 
 
-def _baseline_token(model: LanguageModel) -> int:
-    token = reference_token(model)
-    if token is None:
-        raise BenchmarkError(
-            f"model '{model.name}': option baseline: 'reference' needs an unknown, padding or "
-            "end-of-sequence token, and the tokenizer has none of them; 'zero' needs none"
-        )
-    return token
-
-
-def reference_token(model: LanguageModel) -> int | None:
-    """Return the id of the unknown, padding or end token, whichever exists first; else None.
+def reference_token(model: LanguageModel, use: str) -> int:
+    """Return the id of the unknown, padding or end token, whichever exists first.
 
     A padding token that was added to the tokenizer alone has no embedding, and does not count.
+
+    Args:
+        use: who needs it, for the message.
+
+    Raises:
+        BenchmarkError: the model's tokenizer has none of them.
     """
     tokenizer, embedded = model.tokenizer, range(model.vocabulary_size)
     candidates = (tokenizer.unk_token_id, tokenizer.pad_token_id, tokenizer.eos_token_id)
-    return next((token for token in candidates if token in embedded), None)
+    token = next((token for token in candidates if token in embedded), None)
+    if token is None:
+        raise BenchmarkError(
+            f"model '{model.name}': its tokenizer has no unknown, padding or end token, which {use}"
+        )
+    return int(token)
 
 
 def warn_of_end(model: LanguageModel) -> None:
@@ -66,7 +68,7 @@ def warn_of_end(model: LanguageModel) -> None:
     Raises:
         BenchmarkError: the model's tokenizer has no token for a reference.
     """
-    token = _baseline_token(model)
+    token = reference_token(model, BASELINE)
     text = model.tokenizer.convert_ids_to_tokens(token)
     if token == model.tokenizer.eos_token_id or "endoftext" in text:
         logger.warning(
@@ -127,13 +129,8 @@ def unknown_embedding(model: LanguageModel) -> torch.Tensor:
     Raises:
         BenchmarkError: it has none of these.
     """
-    chosen = reference_token(model)
-    if chosen is None:
-        raise BenchmarkError(
-            f"operator 'unknown': the tokenizer of model '{model.name}' has no unknown, padding or "
-            "end token"
-        )
-    return model.embed(torch.tensor([[chosen]], device=model.device))[0, 0]
+    token = reference_token(model, "operator 'unknown' needs")
+    return model.embed(torch.tensor([[token]], device=model.device))[0, 0]
 
 
 _FILLS = {"mean": mean_embedding, "unknown": unknown_embedding}
