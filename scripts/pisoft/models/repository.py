@@ -128,9 +128,18 @@ def _is_quantised(model: LoadedModel, source: Path) -> bool:
 
 
 def commit_of(model: LoadedModel, source: Path) -> str | None:
-    """Return a model's commit by its :func:`model_files`; `sha256:…` of a GGUF file, else None."""
+    """Return a model's commit by its :func:`model_files`; `sha256:…` of a GGUF file, else None.
+
+    Raises:
+        BenchmarkError: the record of what converted weights are from states none.
+    """
     if (origin := source / ORIGIN).is_file():
-        return str(json.loads(origin.read_bytes())["commit"])
+        try:
+            return str(json.loads(origin.read_bytes())["commit"])
+        except (ValueError, LookupError, TypeError) as error:
+            raise BenchmarkError(
+                f"model '{model.name}': {origin}: states no commit: {first_line(error)}"
+            ) from error
     return None if model.repository is None else source.name
 
 
