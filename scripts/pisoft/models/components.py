@@ -352,7 +352,7 @@ def _hooks(
 ) -> Iterator[None]:
     with ExitStack() as stack:
         for part in parts:
-            stack.callback(register(part, hook, **options).remove)
+            stack.enter_context(register(part, hook, **options))
         yield
 
 

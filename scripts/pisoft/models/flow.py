@@ -92,8 +92,8 @@ def _recognised(call: LayerCall) -> AttentionWrite | None:
 
     with ExitStack() as stack:
         for part in call.layer.modules():
-            stack.callback(part.register_forward_pre_hook(enter, with_kwargs=True).remove)
-            stack.callback(part.register_forward_hook(leave).remove)
+            stack.enter_context(part.register_forward_pre_hook(enter, with_kwargs=True))
+            stack.enter_context(part.register_forward_hook(leave))
         call.again(lambda _, default: default())
 
     running = (one for one in entered if isinstance(one[1], torch.Tensor))

@@ -89,7 +89,7 @@ def independent_parts(model: Decoder) -> Sequence[torch.nn.Module]:
     with model.in_float32():
         with ExitStack() as stack:
             for last in model.blocks[-1:]:
-                stack.callback(last.register_forward_pre_hook(note, with_kwargs=True).remove)
+                stack.enter_context(last.register_forward_pre_hook(note, with_kwargs=True))
             whole = logits()
         parts = [
             part

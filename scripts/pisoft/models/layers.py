@@ -223,10 +223,9 @@ def visit_layers(
 
     with ExitStack() as stack:
         for layer in model.blocks:
-            hook = layer.register_forward_pre_hook(note_arguments, with_kwargs=True)
-            stack.callback(hook.remove)
+            stack.enter_context(layer.register_forward_pre_hook(note_arguments, with_kwargs=True))
             for part in _inner_parts(layer):
-                stack.callback(part.register_forward_hook(note_output).remove)
+                stack.enter_context(part.register_forward_hook(note_output))
         return model.hidden_states(embeddings, probe=probe)
 
 
@@ -305,9 +304,9 @@ def modules_behind(model: LanguageModel) -> Sequence[torch.nn.Module]:
         ran.append(part)
 
     with ExitStack() as stack:
-        stack.callback(model.blocks[-1].register_forward_hook(begin).remove)
+        stack.enter_context(model.blocks[-1].register_forward_hook(begin))
         for part in model.decoder.children():
-            stack.callback(part.register_forward_hook(note).remove)
+            stack.enter_context(part.register_forward_hook(note))
         stack.enter_context(model.in_float32())
         final = model.hidden_states(model.embed(trial_ids(model)))
         behind, hidden = list(ran), outputs[0]

@@ -311,10 +311,7 @@ def _mask_logits(masked: MaskedLanguageModel, batch: Sequence[_Slot]) -> torch.T
         return output
 
     # Over a whole sequence, a head of 50 000 pieces would cost more than the encoder below it.
-    hook = masked.network.base_model.register_forward_hook(keep_masks)
-    try:
+    with masked.network.base_model.register_forward_hook(keep_masks):
         device = masked.network.device
         output = masked.network(input_ids.to(device), attention_mask=attention_mask.to(device))
-    finally:
-        hook.remove()
     return output.logits[:, 0].float().cpu()

@@ -140,7 +140,7 @@ class ModifiedBackward:
         with ExitStack() as stack:
             for switched_on, modules, hook in hooks:
                 for module in modules if switched_on else ():
-                    stack.callback(module.register_forward_hook(hook).remove)
+                    stack.enter_context(module.register_forward_hook(hook))
             yield partial(_attention, rules)
 
     def _try_on(self, model: LanguageModel) -> str:

@@ -153,8 +153,8 @@ def whole_in_float32(network: torch.nn.Module, layers: Iterable[torch.nn.Module]
 
     with ExitStack() as stack:
         for module in parts:
-            stack.callback(module.register_forward_pre_hook(widen).remove)
-            stack.callback(module.register_forward_hook(narrow, always_call=True).remove)
+            stack.enter_context(module.register_forward_pre_hook(widen))
+            stack.enter_context(module.register_forward_hook(narrow, always_call=True))
         yield
 
 

@@ -166,8 +166,7 @@ def module_calls(model: LanguageModel) -> dict[torch.nn.Module, list[ModuleCall]
 
     with ExitStack() as stack:
         for part in model.network.modules():
-            hook = part.register_forward_hook(note, with_kwargs=True)
-            stack.callback(hook.remove)
+            stack.enter_context(part.register_forward_hook(note, with_kwargs=True))
         stack.enter_context(model.in_float32())
         model.logits(model.hidden_states(model.embed(trial_ids(model))))
     return calls
@@ -239,11 +238,8 @@ def _is_gated(
 
     def output(scale: float, gate_scale: float) -> torch.Tensor:
         gates = (gate_scale * gate for gate in activated)
-        hook = activation.register_forward_hook(lambda *_: next(gates))
-        try:
+        with activation.register_forward_hook(lambda *_: next(gates)):
             return block(scale * call.args[0], *call.args[1:], **call.kwargs)
-        finally:
-            hook.remove()
 
     with computing_in_float32(block):
         corners = [[output(x, gate) for gate in (0, 1, 2)] for x in (0, 1, 2)]
