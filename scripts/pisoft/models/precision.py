@@ -60,12 +60,12 @@ def float32_head(head: torch.nn.Module | None) -> None:
     """Make an output head with 16-bit weights return float32 logits.
 
     Products of 16-bit numbers are exact in float32; only their sums are rounded. Rounding logits to
-    half precision would move predictions more than most perturbations do. Heads other than a linear
-    layer, for example quantised ones, are not changed.
+    half precision would move predictions more than most perturbations do. Heads with another
+    forward than a linear layer's, for example quantised ones, are not changed.
     """
-    if isinstance(head, torch.nn.Linear) and type(head).forward is torch.nn.Linear.forward:
-        patched: Any = head
-        patched.forward = partial(_linear, head)
+    patched: Any = head
+    if head is not None and getattr(head.forward, "__func__", None) is torch.nn.Linear.forward:
+        patched.forward = partial(_linear, patched)
 
 
 def _linear(head: torch.nn.Linear, inputs: torch.Tensor) -> torch.Tensor:

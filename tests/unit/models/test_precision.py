@@ -78,6 +78,10 @@ def test_a_head_with_another_forward_is_left_alone():
     module, hidden = head(torch.bfloat16, kind=Halved), states(torch.bfloat16)
     plain = torch.nn.functional.linear(hidden, module.weight, module.bias) / 2
     assert torch.equal(module(hidden), plain)
+    module = Linear(24, 50).bfloat16()
+    module.forward = replaced = lambda hidden: hidden  # as hooks of accelerate set it
+    float32_head(module)
+    assert module.forward is replaced
     float32_head(None)  # a class may have no head
 
 
