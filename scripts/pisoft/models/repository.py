@@ -103,28 +103,28 @@ def pretrained_network(
     decoder_layers(LocalModel(kind="local", path=str(source)))  # can it be made at all?
     if (source / GENERATION_CONFIG_NAME).is_file():  # loading weights would pass over a broken one
         pretrained(GenerationConfig, model, source)
-    if _is_quantised(model, source):
+    stored = _stored_quantization(model, source)
+    if readable := bool(stored.get("load_in_4bit")):
         options.pop("quantization_config", None)  # the stored one holds
     options |= {"dtype": model.dtype, "use_safetensors": True, "output_loading_info": True}
     # Weights of another shape are refused below, by name.
     network, loaded = pretrained(kind, model, source, ignore_mismatched_sizes=True, **options)
-    check_loaded(loaded, model.name, unused)
+    check_loaded(loaded, model.name, unused, None if readable else stored.get("quant_method"))
     return network, commit_of(model, source)
 
 
-def _is_quantised(model: LoadedModel, source: Path) -> bool:
-    """Tell whether a folder holds 4-bit weights of bitsandbytes; its entry has to say so too."""
+def _stored_quantization(model: LoadedModel, source: Path) -> Mapping[str, Any]:
+    """Return what a folder says of its weights' quantisation; if of 4 bits, as its entry has to."""
     from transformers import AutoConfig
 
     config = pretrained(AutoConfig, model, source)
     stored = getattr(config, "quantization_config", None) or {}
-    quantised = bool(stored.get("load_in_4bit"))
-    if model.quantization == "none" and quantised:
+    if model.quantization == "none" and stored.get("load_in_4bit"):
         raise BenchmarkError(
             f"model '{model.name}': quantization: is 'none', but the weights in "
             f"{_origin(model, source)} are 4-bit ones of bitsandbytes; set quantization: nf4"
         )
-    return quantised
+    return stored
 
 
 def commit_of(model: LoadedModel, source: Path) -> str | None:
@@ -173,7 +173,12 @@ def _origin(model: LoadedModel, folder: Path) -> str:
     return str(folder) if model.repository is None else f"'{model.repository}'"
 
 
-def check_loaded(report: Mapping[str, Any], name: str, unused: Sequence[str] = ()) -> None:
+def check_loaded(
+    report: Mapping[str, Any],
+    name: str,
+    unused: Sequence[str] = (),
+    quantization: str | None = None,
+) -> None:
     """Check that a checkpoint held exactly the weights of its model.
 
     transformers initialises missing and mismatched weights at random, and ignores unexpected ones.
@@ -181,6 +186,7 @@ def check_loaded(report: Mapping[str, Any], name: str, unused: Sequence[str] = (
     Args:
         report: what `from_pretrained(…, output_loading_info=True)` returns beside the model.
         unused: as for :func:`pretrained_network`.
+        quantization: method, not read here, by which the weights are said to be quantised.
 
     Raises:
         BenchmarkError: weights are missing, mismatched or unexpected; the first ones are named.
@@ -200,4 +206,5 @@ def check_loaded(report: Mapping[str, Any], name: str, unused: Sequence[str] = (
         if keys:
             first = ", ".join(sorted(keys)[:3])
             more = f" and {len(keys) - 3} more" if len(keys) > 3 else ""
-            raise BenchmarkError(f"model '{name}': its weights {problem} {first}{more}")
+            why = f"; they are quantised ({quantization}): choose others" if quantization else ""
+            raise BenchmarkError(f"model '{name}': its weights {problem} {first}{more}{why}")

@@ -185,6 +185,15 @@ def test_weights_that_are_not_the_models_are_refused(folder, tmp_path, drop, ext
         load_model(local_model(), tmp_path / "model")
 
 
+def test_weights_of_another_quantisation_are_said_to_be(folder, tmp_path):
+    save_without(tmp_path / "model", folder, "_proj")
+    path = tmp_path / "model/config.json"
+    config = json.loads(path.read_text()) | {"quantization_config": {"quant_method": "gptq"}}
+    path.write_text(json.dumps(config))
+    with pytest.raises(BenchmarkError, match=r"lack .*; they are quantised \(gptq\): choose"):
+        load_model(local_model(), tmp_path / "model")
+
+
 def test_a_tied_head_is_no_missing_weight(tmp_path):
     model_and_network("llama-mha-tied", torch.float32)[1].save_pretrained(tmp_path)
     assert load_model(local_model(), tmp_path).layers == 3
