@@ -145,7 +145,7 @@ TWICE = {"methods": ["saliency", "random"]}
             scores("mine/{model}-{dataset}.parquet"),
         ),
         advised(
-            "leave one of both out of this run",
+            "leave one of the two out of this run",
             run(methods=["saliency", "ideal"], **CONSTRUCTED),
             run(methods=["saliency"], **CONSTRUCTED),
         ),

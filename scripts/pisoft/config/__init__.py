@@ -1,4 +1,4 @@
-"""Configuration: run file, catalogue, studies, validation, settings of jobs.
+"""Configuration: run file, catalogue, studies, validation, job settings.
 
-The only reader of YAML, independent of the other packages; callers pass the look-up of methods in.
+The only reader of YAML, independent of the other packages; callers pass in the method look-up.
 """

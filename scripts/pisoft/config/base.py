@@ -1,4 +1,4 @@
-"""What run files and catalogue entries are made of: strict models, names, and words to choose."""
+"""Building blocks of run files and catalogue entries: strict models, names and enumerations."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
 LONGEST_NAME = 100  # characters; names become files and folders
 Name = Annotated[str, Field(pattern=NAME_PATTERN, max_length=LONGEST_NAME)]
 
-MOST_RECORDS = 1_000_000  # that the workflow makes of a dataset; they lie in memory
+MOST_RECORDS = 1_000_000  # of a generated dataset; all are held in memory
 
 
 def _check_label(text: str) -> str:
-    """Return a label without the spaces around it; tables, figures and pages must hold it."""
+    """Return a label without surrounding spaces; it must be printable in tables and figures."""
     if not text.strip():
         raise ValueError("must not be blank")
     categories = {unicodedata.category(character) for character in text}
-    if categories & {"Cc", "Cs", "Zl", "Zp"} or {*text} & {"\ufffe", "\uffff"}:  # no XML either
+    if categories & {"Cc", "Cs", "Zl", "Zp"} or {*text} & {"\ufffe", "\uffff"}:  # not in XML
         raise ValueError("must be one line without control characters")
     return text.strip()
 
@@ -46,26 +46,26 @@ def _check_label(text: str) -> str:
 Label = Annotated[str, AfterValidator(_check_label)]
 
 Family = Literal["baseline", "attention", "gradient", "perturbation", "external", "control"]
-"""What kind of method it is."""
+"""Kind of method."""
 Task = Literal["classification", "generation"]
 Protocol = Literal["dynamic", "fixed"]
 Scope = Literal["content", "user_turn", "all_but_bos", "all"]
 Normalisation = Literal["minmax", "rank", "max"]
-ScoresOf = Literal["own", "aggregated"]  # the step's, or the mean of all steps'
-TargetToken = Literal["label", "generated"]  # which token, where the answer is a label word
-Target = Literal[TargetToken, "contrastive", "span"]  # what scores explain
+ScoresOf = Literal["own", "aggregated"]  # scores of the step, or their mean over all steps
+TargetToken = Literal["label", "generated"]  # explained token if the answer is a label word
+Target = Literal[TargetToken, "contrastive", "span"]  # quantity that the scores explain
 AttributedFunction = Literal["probability", "logit", "log_odds"]
 Operator = Literal["remove", "zero"]
-Ablation = Literal["zero", "mean", "unknown", "hide"]  # what a soft perturbation does to a token
-Replacements = Literal["masked_model", "records"]  # where those of counterfactuals come from
-FlipOf = Literal["label_word", "first_token"]  # what counts as the answer
+Ablation = Literal["zero", "mean", "unknown", "hide"]  # how a soft perturbation ablates a token
+Replacements = Literal["masked_model", "records"]  # source of tokens for counterfactuals
+FlipOf = Literal["label_word", "first_token"]  # answer whose flip is counted
 TokenWeights = Literal["loosened", "original"]
 Sampler = Literal["iid", "latin", "count"]
 Clamp = Literal["draw", "mean", "none"]  # where Soft-NS is clamped at 0
 
 
 def _check_selection(names: Any) -> Any:
-    """Return a selection (names, or `all`) as it is; it must not be empty or repeat a name."""
+    """Return a selection (names, or `all`) unchanged; it must be non-empty, without duplicates."""
     if names != "all":
         if repeated := sorted({name for name in names if list(names).count(name) > 1}):
             raise ValueError(f"listed twice: {', '.join(repeated)}")
@@ -119,12 +119,12 @@ def _hub_name(name: str) -> str:
 
 Revision = Annotated[str, AfterValidator(_hub_name)]  # of a repository; part of a path
 
-# As the hub has them: no dash or dot at an end, nor two of them in a row.
+# The hub's rule: no dash or dot at either end, and no two in a row.
 _REPOSITORY = re.compile(r"(?!.*(?:--|\.\.))(?:[\w.-]{1,96}/)?[\w.-]{1,96}", re.ASCII)
 
 
 def is_repository(name: str) -> bool:
-    """Tell whether a repository of the hub may have a name."""
+    """Return whether a name is valid for a hub repository."""
     parts = name.split("/")
     ends = {end for part in parts for end in (part[:1], part[-1:])}
     return _REPOSITORY.fullmatch(name) is not None and not ends & {"-", "."}
@@ -143,9 +143,9 @@ Repository = Annotated[str, AfterValidator(_repository)]  # part of a path
 
 
 def _describe(schema: dict[str, Any], model: type[BaseModel]) -> None:
-    """Put the text below each field into the JSON schema, when one is asked for.
+    """Copy each field's docstring into the JSON schema, when a schema is requested.
 
-    `use_attribute_docstrings` of pydantic also does so, but reads the sources at every import.
+    Pydantic's `use_attribute_docstrings` does the same, but reads the sources at every import.
     """
     for parent in model.__mro__:
         if parent.__module__.startswith("pisoft."):
@@ -157,12 +157,12 @@ def _describe(schema: dict[str, Any], model: type[BaseModel]) -> None:
                         key.setdefault("description", " ".join(words.split()))
 
 
-LARGEST_NUMBER = 2**63 - 1  # whole; what files and random generators hold
+LARGEST_NUMBER = 2**63 - 1  # largest integer of files and random generators
 _CONSTANTS = {"true": True, "false": False, "null": None}
 
 
 def _as_yaml(value: Any) -> Any:
-    """Return what the text of a number, `true` or `null` stands for, and int for NumPy's."""
+    """Parse the text of a number, `true` or `null`; convert integers of NumPy to int."""
     if isinstance(value, tuple):
         return tuple(map(_as_yaml, value))
     if isinstance(value, str):
@@ -175,11 +175,11 @@ def _as_yaml(value: Any) -> Any:
 
 
 class Strict(BaseModel):
-    """A frozen model that refuses unknown keys; the text below a field is its description.
+    """A frozen model that rejects unknown keys; the docstring of a field is its description.
 
-    Values have the types of YAML: `yes` is no number, and 1 is not true. Two kinds of texts are
-    numbers nevertheless: those inside sections and lists of `--config`, all of whose values
-    Snakemake reads as texts, and numbers such as 1e-3, which YAML 1.1 takes for a text.
+    Types are strict: `yes` is not a number, and 1 is not true. Two kinds of strings are parsed
+    nevertheless: values inside sections and lists of `--config`, which Snakemake always passes as
+    strings, and numbers such as 1e-3, which YAML 1.1 reads as strings.
     """
 
     model_config = ConfigDict(
@@ -194,20 +194,21 @@ class Strict(BaseModel):
     @model_validator(mode="wrap")
     @classmethod
     def _checked(cls, section: Any, validated: Callable[[Any], Self]) -> Self:
-        """Report an unknown key with its nearest match, and read texts that stand for numbers."""
+        """Reject unknown keys with their nearest match; parse strings that stand for numbers."""
         if not isinstance(section, dict):
             return validated(section)
         for key in map(str, section):
             if key not in cls.model_fields:
                 context = {"key": key, "hint": did_you_mean(key, cls.model_fields)}
                 raise PydanticCustomError("unknown_key", "unknown key{hint}", context)
-        # YAML has no tuples. Lists inside lists stay what they are: aliases can nest billions.
+        # YAML has no tuples. Nested lists stay unchanged: aliases can nest billions of them.
         section = {k: tuple(v) if isinstance(v, list) else v for k, v in section.items()}
         try:
             checked = validated(section)
         except ValidationError as error:
             types = {"int_type", "float_type", "bool_type"}
-            mistyped = {one["loc"][0] for one in error.errors() if one["type"] in types}
+            problems = error.errors()
+            mistyped = {problem["loc"][0] for problem in problems if problem["type"] in types}
             if not mistyped:
                 raise
             typed = {str(key): _as_yaml(section[key]) for key in mistyped}

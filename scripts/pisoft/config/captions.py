@@ -1,6 +1,6 @@
-"""What captions and pages say of a run: its settings as YAML, and what its numbers do not show.
+"""Texts about a run for captions and pages: its settings as YAML, a warning on demonstrations.
 
-A caption's Jinja template sees the run file without defaults, so it takes resolved sections here.
+Jinja templates of captions see the run file without defaults, so they use these resolved sections.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pisoft.config.resolved import Config
 
 
 class Sections(dict[str, str]):
-    """Sections of a run file as YAML; in a raw configuration, they are recognised by their type."""
+    """Sections of a run file as YAML; their type identifies them in a raw configuration."""
 
 
 def settings_as_yaml(config: Config) -> Sections:
@@ -27,16 +27,16 @@ def settings_as_yaml(config: Config) -> Sections:
 
 
 def demonstration_warning(config: Config) -> str:
-    """Return what numbers of models or records that the workflow made do not show, or nothing.
+    """Return the warning for models or records made by the workflow, or an empty string.
 
-    It is a job's parameter, which `report.html` shows as markup: names are safe there, labels not.
+    `report.html` renders this job parameter as markup: names are safe there, labels are not.
     """
     embedded = {
         "models": [n for n, entry in config.models.items() if entry.source.kind == "trained"],
         "records": [n for n, entry in config.datasets.items() if entry.source.kind == "embedded"],
     }
-    what = " and ".join(f"{kind} ({', '.join(names)})" for kind, names in embedded.items() if names)
-    return what and (
-        f"A demonstration with {what} made by the workflow. The numbers show that the benchmark "
+    made = " and ".join(f"{kind} ({', '.join(names)})" for kind, names in embedded.items() if names)
+    return made and (
+        f"A demonstration with {made} made by the workflow. The numbers show that the benchmark "
         "works, not how faithful the methods are on real models and texts."
     )

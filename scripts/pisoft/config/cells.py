@@ -1,6 +1,6 @@
-"""Cells, what one file of data is of, and studies, which cells a run computes.
+"""Cells, which identify data files, and studies, the sets of cells that a run computes.
 
-Paths name an operator and a variant behind an `@`, and only where there is one:
+In paths, `@` precedes an operator or a variant; both are omitted where empty:
 `soft/dynamic@mean/llama/saliency/sst2`, `attributions/llama@reinit-4/saliency/sst2`.
 """
 
@@ -15,25 +15,25 @@ from typing import NamedTuple
 from pisoft.config.base import Ablation, Strict, TokenWeights
 from pisoft.config.methods import Method
 
-MARK = "@"  # no name has one
+MARK = "@"  # not allowed in names
 MARKED = ("operator", "variant")
 
 
 class Cell(NamedTuple):
-    """What one file of data is of, by names; a key that does not apply is empty."""
+    """The names that identify one data file; keys that do not apply are empty."""
 
-    protocol: str = ""  # routing of attention, `dynamic` or `fixed`
-    operator: str = ""  # of ablation; empty: `evaluation.operator` of the run
+    protocol: str = ""  # attention routing, `dynamic` or `fixed`
+    operator: str = ""  # ablation operator; empty: the run's `evaluation.operator`
     model: str = ""
-    variant: str = ""  # of the model, as `Study.variants` names it; empty: the model itself
+    variant: str = ""  # model variant, a key of `Study.variants`; empty: the model itself
     method: str = ""
     dataset: str = ""
 
     @classmethod
     def of(cls, pattern: str, path: Path) -> Cell:
-        """Return what a file is of, by where files of its kind lie.
+        """Parse the cell of a file from its path.
 
-        Such a pattern, without ending, is `soft/{protocol}{operator}/{model}/…`.
+        The pattern has no extension: `soft/{protocol}{operator}/{model}/…`.
         """
         match = _expression(pattern).search(path.with_suffix("").as_posix())
         if match is None:
@@ -42,18 +42,18 @@ class Cell(NamedTuple):
 
     @property
     def keys(self) -> dict[str, str]:
-        """Its keys that apply."""
+        """The keys that apply."""
         return {key: value for key, value in self._asdict().items() if value}
 
     @property
     def wildcards(self) -> dict[str, str]:
-        """Its keys as they stand in paths."""
+        """All keys as written in paths."""
         keys = self._asdict()
         return keys | {key: MARK + keys[key] for key in MARKED if keys[key]}
 
 
 def unmarked(wildcards: dict[str, str]) -> dict[str, str]:
-    """Return keys of a cell from what stands in its paths."""
+    """Return the keys of a cell from the wildcards in its paths."""
     return {key: value.removeprefix(MARK) for key, value in wildcards.items()}
 
 
@@ -66,28 +66,28 @@ def _expression(pattern: str) -> re.Pattern[str]:
 
 
 class StudyDepth(Strict):
-    """What the layer study's summary has to know of Grad-ELLM at one depth, for one model."""
+    """Grad-ELLM at one depth for one model, as described to the layer study's summary."""
 
     name: str  # in paths, for example `grad_ellm-loosened-04`
     model: str
     token_weights: TokenWeights
     depth: int | None  # None: all layers of a model whose number of layers is not known yet
-    all_layers: bool  # whether the depth is known to be all layers of the model
-    candidate: bool  # may be selected
-    fixed: bool  # is what the selected one is compared with
+    all_layers: bool  # the depth is known to be all layers of the model
+    candidate: bool  # the study may select this depth
+    fixed: bool  # the selected depth is compared with this one
 
 
 @dataclass(frozen=True)
 class Study:
-    """Which cells are computed for one purpose, by names."""
+    """The cells of one study, by names."""
 
     methods: dict[str, tuple[str, ...]]  # by model
     datasets: tuple[str, ...]
-    operators: tuple[Ablation, ...] | None = None  # of ablation, other than the run's
-    # By model, how many of the last layers each variant has reinitialised; None: it is trained on
-    # shuffled labels. Methods are attributed on variants, and not evaluated.
+    operators: tuple[Ablation, ...] | None = None  # ablation operators other than the run's
+    # By model and variant, the number of last layers that are re-initialised; None: trained on
+    # shuffled labels. Variants are attributed but not evaluated.
     variants: dict[str, dict[str, int | None]] | None = None
-    added: dict[str, Method] = field(default_factory=dict)  # methods that only this one evaluates
+    added: dict[str, Method] = field(default_factory=dict)  # methods only this study evaluates
     depths: tuple[StudyDepth, ...] = ()  # of the layer study
 
 

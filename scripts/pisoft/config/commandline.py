@@ -1,4 +1,4 @@
-"""Run files of scripts that are called by hand, beside Snakemake."""
+"""Run files for scripts that are called by hand, outside Snakemake."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from pisoft.errors import BenchmarkError, did_you_mean
 
 
 def run_file_parser(description: str | None, default: Path) -> argparse.ArgumentParser:
-    """Return the command line of a script that reads a run file, `default` if none is named."""
+    """Return the argument parser of a script that reads a run file, by default `default`."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument(
         "--configfile", type=Path, nargs="+", default=[default], help="later ones change the first"
     )
-    words = "keys of the run file, as for snakemake: max_samples=8 local_root=DIR"
-    parser.add_argument("--config", nargs="*", default=[], metavar="KEY=VALUE", help=words)
+    text = "keys of the run file, as for snakemake: max_samples=8 local_root=DIR"
+    parser.add_argument("--config", nargs="*", default=[], metavar="KEY=VALUE", help=text)
     return parser
 
 
 def run_file(arguments: argparse.Namespace) -> tuple[dict[str, Any], list[Path]]:
-    """Return the run files' content, changed by `--config`, and their paths, as `load_run` does.
+    """Return the run files' merged content with `--config` applied, and their paths.
 
     Raises:
-        BenchmarkError: a file is not readable, or a KEY=VALUE that Snakemake refuses.
+        BenchmarkError: a file is not readable, or Snakemake rejects a KEY=VALUE.
     """
     raw: dict[str, Any] = {}
     try:

@@ -32,7 +32,7 @@ class HubDataset(Strict):
 
     @property
     def splits(self) -> tuple[str, ...]:
-        """The splits to read, also if it is one."""
+        """The splits to read, as a tuple even for a single one."""
         return _listed(self.split)
 
 
@@ -68,7 +68,7 @@ class FileDataset(Strict):
 
     @property
     def paths(self) -> tuple[str, ...]:
-        """The files to read, also if it is one."""
+        """The files to read, as a tuple even for a single one."""
         return _listed(self.path)
 
 
@@ -76,23 +76,23 @@ def _listed(names: str | tuple[str, ...]) -> tuple[str, ...]:
     return (names,) if isinstance(names, str) else names
 
 
-TOKENS_OF_STATEMENT = 4  # its full stop included
-HAYSTACK_TASKS = {"needle": 1, "conflict": 2}  # and the number of statements of each
+TOKENS_OF_STATEMENT = 4  # full stop included
+HAYSTACK_TASKS = {"needle": 1, "conflict": 2}  # number of statements per task
 
 
 class Haystack(Strict):
     """A text around planted statements; for the generators `needle` and `conflict`."""
 
     length: int = Field(256, gt=0)
-    """Tokens of the text, counted as words and punctuation marks: as many whole sentences as
-    fit."""
+    """Length of the text in tokens, counted as words and punctuation marks; filled with as many
+    whole sentences as fit."""
     depths: tuple[Annotated[float, Field(ge=0, le=1)], ...] = Field(
         (0, 0.25, 0.5, 0.75, 1), min_length=1
     )
-    """Where statements stand: share of the other sentences in front of them. `needle` takes each
-    in turn, `conflict` two of them."""
+    """Positions of statements: fraction of the other sentences that precede them. `needle` uses
+    the positions in turn, `conflict` draws two."""
     distractors: int = Field(3, ge=0, le=10)
-    """Statements that name other colours, at random places."""
+    """Statements that name other colours, at random positions."""
 
     @model_validator(mode="after")
     def _fits(self) -> Haystack:
@@ -114,7 +114,7 @@ class EmbeddedDataset(Strict):
     records: int = Field(200, gt=0, le=MOST_RECORDS, description="Number of records.")
     seed: int = Field(0, description="Seed of the records; training uses a different one.")
     haystack: Haystack | None = None
-    """The text around the statements of `needle` and `conflict`, which need it."""
+    """Text around the statements; required by `needle` and `conflict`, not allowed otherwise."""
 
     @model_validator(mode="after")
     def _has_its_haystack(self) -> EmbeddedDataset:
@@ -234,7 +234,7 @@ class DatasetEntry(Strict):
 
     @property
     def has_evidence(self) -> bool:
-        """Whether the records say which words decide: planted ones, ERASER's, or marked ones."""
+        """Whether the records have known evidence: planted, from ERASER, or annotated."""
         source = self.source
         if isinstance(source, FileDataset):
             return source.format == "eraser" or source.rationale is not None
@@ -242,19 +242,19 @@ class DatasetEntry(Strict):
 
     @property
     def planted_task(self) -> str | None:
-        """Generator of planted statements, on each of which the answer must be shown to depend."""
+        """Generator of planted statements, or None; the answer must depend on each of them."""
         source = self.source
         return source.task if isinstance(source, EmbeddedDataset) and source.haystack else None
 
     @property
     def ranking_obstacle(self) -> str | None:
-        """Why the records cannot be ranked by flips of the label word; None: they can."""
+        """Reason why flips of the label word cannot rank the records; None if they can."""
         is_open = self.task == "generation"
         return "open generation has no label word that could flip" if is_open else None
 
     @property
     def label_words(self) -> tuple[str, ...]:
-        """What the model is asked to answer with; empty: anything."""
+        """The words the model is asked to answer with; empty for open generation."""
         return tuple(self.labels.words.values()) if self.labels else ()
 
     @model_validator(mode="after")

@@ -1,4 +1,4 @@
-"""How attributions are evaluated: draws, insertion and deletion, uncertainty."""
+"""Settings of the evaluation: draws, insertion and deletion, uncertainty, stopping."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from pisoft.config.base import (
 
 Preset = Literal["paper", "efficient", "sparse"]
 
-# What a preset says about keys that are not given.
+# Defaults of each preset.
 PRESETS: dict[str, dict[str, Any]] = {
     "paper": {"sampler": "iid", "draws": 15},
     "efficient": {"sampler": "latin", "draws": 1},
@@ -39,7 +39,7 @@ CLAMPS: dict[Clamp, str] = {
 
 MOST_DRAWS = 10_000  # per retaining probability; a step's masks lie in memory
 
-SMALLEST_BUDGET_GRID = 3  # retaining probabilities by which a single draw shows how much it varies
+SMALLEST_BUDGET_GRID = 3  # retaining probabilities needed to estimate variance from one draw each
 
 
 class DrawBudget(Strict):
@@ -61,12 +61,12 @@ Draws = Annotated[
 
 
 class ScoreSettings(Strict):
-    """How raw scores become the scores that are evaluated."""
+    """Mapping from raw scores to the scores that are evaluated."""
 
     scope: Scope = Field(
         "content",
-        description="Perturbable tokens: those of the record (`content`), of the user's turn, all "
-        "but the first, or all of the prompt.",
+        description="Perturbable tokens: the record's (`content`), the user's turn (`user_turn`), "
+        "all but the first (`all_but_bos`), or all of the prompt (`all`).",
     )
     normalisation: Normalisation = "minmax"
     """Maps the raw scores of a step to [0, 1]."""
@@ -80,7 +80,7 @@ class ScoreSettings(Strict):
 
 
 class DrawSettings(ScoreSettings):
-    """How scores become masks: what the draws of a cell depend on."""
+    """Mapping from scores to masks: everything that a cell's draws depend on."""
 
     score_floor: float = Field(1e-6, ge=1e-16, lt=0.5)
     """Scores are clipped to [floor, 1 - floor] before calibration, so that every π is feasible.
@@ -99,8 +99,8 @@ class DrawSettings(ScoreSettings):
     metric)."""
     operator: Ablation = "zero"
     """How a token is ablated. Its input embedding becomes zero (`zero`, as in the paper), the mean
-    embedding of the vocabulary (`mean`), or that of the unknown token, else padding, else end of
-    sequence (`unknown`); or attention cannot see its keys (`hide`, dynamic routing only)."""
+    embedding of the vocabulary (`mean`), or the embedding of the unknown token, else of padding or
+    end of sequence (`unknown`); or attention cannot see its keys (`hide`, dynamic routing only)."""
     mask: Literal["token", "element"] = "token"
     """One bit per token, or one per element of its embedding, as in the code released with the
     original metrics."""
@@ -127,17 +127,17 @@ class DrawSettings(ScoreSettings):
                 "pi_per_step is not allowed where draws is a budget: its error needs every "
                 "retaining probability of a step; give a number of draws"
             )
-        for key, value, does in (("sampler", "count", "counts"), ("operator", "hide", "hides")):
+        for key, value, verb in (("sampler", "count", "counts"), ("operator", "hide", "hides")):
             if getattr(self, key) == value and self.mask != "token":
                 raise ValueError(
-                    f"{key}: '{value}' is not allowed with mask '{self.mask}', because it {does} "
+                    f"{key}: '{value}' is not allowed with mask '{self.mask}', because it {verb} "
                     "whole tokens; allowed with it is 'token'"
                 )
         return self
 
     @property
     def most_draws(self) -> int:
-        """The number of draws, or the most that a budget allows."""
+        """The number of draws, or the maximum of a budget."""
         return self.draws.max if isinstance(self.draws, DrawBudget) else self.draws
 
 
@@ -201,17 +201,17 @@ class StatisticsSettings(Strict):
 
 
 class StopSettings(Strict):
-    """Comparisons of methods to decide, by tests that allow stopping at any record.
+    """Comparisons of methods, decided by sequential tests that allow stopping at any record.
 
     A comparison is decided once the confidence sequence of its mean difference excludes 0 or lies
     within the margin.
     """
 
     against: Literal["control", "leader", "all_pairs"] = "control"
-    """What methods are compared with: random scores (`control`), the best method (`leader`), or
-    each other (`all_pairs`)."""
+    """Reference of the comparisons: random scores (`control`), the best method (`leader`), or
+    every other method (`all_pairs`)."""
     margin: float | None = Field(None, gt=0)
-    """Means that differ by less, in units of the metric, are equal; null:
+    """Means that differ by less, in units of the metric, count as equal; null:
     `statistics.equivalence_margin`."""
     clip_ns: float = Field(1, gt=0, le=1)
     """Bound at which differences of π-Soft-NS are clipped; 1: no clipping. A smaller clip needs

@@ -22,18 +22,18 @@ from pisoft.errors import BenchmarkError
 def layer_study(
     load_method: LoadMethod, config: Config, section: LayerStudy, part: Study, where: str
 ) -> dict[str, Study]:
-    """Return the study of a part of a run; see :func:`study_depths`."""
+    """Return the layer study of part of a run; see :func:`study_depths`."""
     depths = {}
     for model, names in part.methods.items():
         methods = {name: config.methods[name] for name in names}
         source = config.models[model].source
         depths[model] = study_depths(section, model, source, methods, load_method)
-    every = [*chain.from_iterable(depths.values())]
+    all_depths = [*chain.from_iterable(depths.values())]
     study = Study(
         {model: tuple(depth.name for depth, _ in pairs) for model, pairs in depths.items()},
         part.datasets,
-        added={depth.name: method for depth, method in every if method is not None},
-        depths=tuple(depth for depth, _ in every),
+        added={depth.name: method for depth, method in all_depths if method is not None},
+        depths=tuple(depth for depth, _ in all_depths),
     )
     return {"layer_study": study}
 
@@ -45,10 +45,10 @@ def study_depths(
     methods: Mapping[str, Method],
     load_method: LoadMethod,
 ) -> list[tuple[StudyDepth, Method | None]]:
-    """Return a model's part of the study, ordered by token weighting and depth.
+    """Return the depths of a model in the study, ordered by token weighting and depth.
 
-    Where a method of the model does the same, a depth goes by its name and has no method of its
-    own: a job computes both once.
+    A depth that equals one of the model's methods takes its name and comes without a method: one
+    job computes both.
 
     Raises:
         BenchmarkError: a local model's config.json cannot be read.
@@ -68,9 +68,9 @@ def study_depths(
         entry = MethodEntry(method="grad_ellm", options=options)
         method = resolve_method("grad_ellm", entry, load_method, "label", "layer_study")
         all_layers = depth in (None, layers)
-        same = next((n for n, other in methods.items() if _same(method, other, all_layers)), None)
+        equal = next((n for n, other in methods.items() if _equal(method, other, all_layers)), None)
         study_depth = StudyDepth(
-            name=same or f"grad_ellm-{weights}-" + ("all" if depth is None else f"{depth:02d}"),
+            name=equal or f"grad_ellm-{weights}-" + ("all" if depth is None else f"{depth:02d}"),
             model=model,
             token_weights=weights,
             depth=depth,
@@ -78,27 +78,27 @@ def study_depths(
             candidate=depth in candidates,
             fixed=depth == fixed,
         )
-        depths_with_methods.append((study_depth, None if same else method))
+        depths_with_methods.append((study_depth, None if equal else method))
     return depths_with_methods
 
 
-def _same(method: Method, other: Method, all_layers: bool) -> bool:
-    """Tell whether a method of the study, of all layers of the model or not, equals another one."""
+def _equal(method: Method, other: Method, all_layers: bool) -> bool:
+    """Return whether a method of the study equals another; `all_layers`: it sums all layers."""
     ours, theirs = dict(method.resolved), dict(other.resolved)
     if all_layers and theirs.get("layers") is None:
         ours["layers"] = None
-        theirs["clip_layers"] = ours["clip_layers"]  # all layers are never more than there are
+        theirs["clip_layers"] = ours["clip_layers"]  # all layers need no clipping
     return (method.file, ours, method.target) == (other.file, theirs, other.target)
 
 
 def decoder_layers(source: ModelSource) -> int | None:
-    """Return a model's number of decoder layers; None if only loading the model can tell.
+    """Return a model's number of decoder layers, or None if it is unknown before loading.
 
-    That of a hub model or a GGUF file is what its catalogue entry says, which the study's summary
-    compares with the loaded model.
+    Hub models and GGUF files state it in their catalogue entry; the study's summary checks it
+    against the loaded model.
 
     Raises:
-        BenchmarkError: a local model's config.json cannot be read, or has too many.
+        BenchmarkError: a local model's config.json cannot be read, or states too many layers.
     """
     if not isinstance(source, LocalModel):
         return source.layers
@@ -115,5 +115,5 @@ def decoder_layers(source: ModelSource) -> int | None:
 
 
 def _clipped(depth: int | None, layers: int | None) -> int | None:
-    """Return a depth that the model has; None, all layers, stays if their number is not known."""
+    """Clip a depth to the number of layers, if known; None means all layers."""
     return depth if layers is None else min(depth or layers, layers)

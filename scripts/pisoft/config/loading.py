@@ -23,7 +23,7 @@ from pisoft.config.sections import with_studies
 from pisoft.config.validation import read_yaml, selected, validate
 from pisoft.errors import BenchmarkError
 
-# What an entry of each catalogue is.
+# Schema of the entries of each catalogue.
 ENTRIES: dict[str, type[Strict]] = {
     "models": ModelEntry,
     "masked_models": MaskedModelEntry,
@@ -38,12 +38,12 @@ def load_run(
     config_folder: Path,
     load_method: LoadMethod,
 ) -> Config:
-    """Validate what Snakemake has merged from run files (`--configfile`) and command line.
+    """Validate the configuration that Snakemake merged from run files and command line.
 
-    `config_folder` holds the catalogues, and `config.yaml`, the run file if there is no other.
+    `config_folder` holds the catalogues and `config.yaml`, the default run file.
 
     Raises:
-        BenchmarkError: as :func:`load_config`, or a run file that is no plain YAML.
+        BenchmarkError: see :func:`load_config`; or a run file is not plain YAML.
     """
     files = [Path(file) for file in run_files] or [config_folder / "config.yaml"]
     for file in files:
@@ -59,10 +59,10 @@ def load_run(
 def load_config(
     raw: Mapping[str, Any], catalogue_folder: Path, origin: str, load_method: LoadMethod
 ) -> Config:
-    """Validate a run file's content, which messages call `origin`, against the catalogues.
+    """Validate a run file's content against the catalogues; messages call it `origin`.
 
     Raises:
-        BenchmarkError: anything that is wrong and can be known without reading data or weights.
+        BenchmarkError: any error that is detectable without reading data or weights.
     """
     run_file: RunFile = validate(RunFile, raw, origin)
     names: dict[str, list[str]] = {}
@@ -99,7 +99,7 @@ Entries = dict[Name, dict[str, Any] | None]
 
 
 class _Catalogue:
-    """The entries of a catalogue file and of the run file, as they stand there."""
+    """The entries of a catalogue file and of the run file, before validation."""
 
     def __init__(self, path: Path, run_file: RunFile, kind: str, origin: str) -> None:
         listed = validate(RootModel[Entries], read_yaml(path), str(path)).root
@@ -115,7 +115,7 @@ class _Catalogue:
         self._local_root, self._origin = run_file.local_root, origin
 
     def entry(self, name: str, schema: type[Strict]) -> Any:
-        """Return an entry on top of the one it `extends`, with the run file's changes, checked."""
+        """Return a validated entry, merged with its base (`extends`) and the run's resources."""
         where = f"{self._files.get(name, self._in_run_file)}: {name}"
         entry = self._extended(name, where)
         if name in self._resources:
@@ -126,7 +126,7 @@ class _Catalogue:
         return validate(schema, entry, where)
 
     def _extended(self, name: str, where: str) -> dict[str, Any]:
-        """Return an entry on top of those it extends, key by key (sections are not merged)."""
+        """Return an entry merged with those it extends, key by key; sections are not merged."""
         seen, entry = [name], dict(self.entries[name] or {})
         while (base := entry.pop("extends", None)) is not None:
             if not isinstance(base, str):
@@ -139,9 +139,9 @@ class _Catalogue:
         return entry
 
     def _placed(self, path: Any) -> Any:
-        """Return a path, or each of a list, with the run's `local_root` filled in."""
+        """Fill the run's `local_root` into a path or a list of paths."""
         if isinstance(path, list | tuple):
-            return [self._placed(one) for one in path]
+            return [self._placed(item) for item in path]
         if not isinstance(path, str) or "{local_root}" not in path:
             return path
         if self._local_root is None:

@@ -1,4 +1,4 @@
-"""Attribution methods: catalogue entries, and what the workflow knows of a selected one."""
+"""Attribution methods: catalogue entries, and selected methods completed from their classes."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ class MethodEntry(Strict):
     """One attribution method with its options."""
 
     source: Annotated[ScoresFile | Control | None, Field(discriminator="kind")] = None
-    """Source of scores that no method computes: a file, or the evidence; null: `method` computes
-    them."""
+    """Source of scores that are not computed: a file, or constructed scores; null: `method`
+    computes them."""
     method: Name | None = None
     """File in `scripts/pisoft/attribution/`; null: the entry's name."""
     label: Label | None = None
@@ -44,7 +44,7 @@ class MethodEntry(Strict):
     options: dict[str, Any] = Field(default_factory=dict)
     """Options of the method; see below."""
     target: Target | None = None
-    """What the method explains, if it has a target; null: the run's `target`."""
+    """Target of the explanation, for methods that have one; null: the run's `target`."""
 
     @model_validator(mode="after")
     def _computed_or_not(self) -> MethodEntry:
@@ -57,7 +57,7 @@ class MethodEntry(Strict):
 
 
 class MethodClass(Protocol):
-    """What a method's class says of it; see :class:`pisoft.attribution.base.AttributionMethod`."""
+    """Declarations of a method's class; see :class:`pisoft.attribution.base.AttributionMethod`."""
 
     label: str
     family: Family
@@ -73,43 +73,43 @@ class MethodClass(Protocol):
 
 
 LoadMethod = Callable[[str], MethodClass]
-"""Looks a method's class up by its file's name, or raises a BenchmarkError.
+"""Looks up a method's class by the name of its file, or raises a BenchmarkError.
 
-It is passed in, so that the configuration need not know the room of the methods, which reads it.
+Passed in because the methods import the configuration.
 """
 
 
 class Method(Strict):
-    """A selected method: its entry, completed by what its file says."""
+    """A selected method: its catalogue entry, completed from its class."""
 
     label: str
     family: str
-    file: str | None = None  # in scripts/pisoft/attribution/, without ending; None: not computed
-    source: ScoresFile | Control | Permuted | None = None  # of the scores of one that is not
+    file: str | None = None  # in scripts/pisoft/attribution/, without suffix; None: not computed
+    source: ScoresFile | Control | Permuted | None = None  # of scores that are not computed
     needs_model: bool = True
     needs_masked_model: bool = False
-    half_shards: bool = False  # so slow that its jobs have half as many samples
-    scoped: bool = False  # computes scores of tokens in the run's scope only
+    half_shards: bool = False  # slow: its jobs have half as many samples
+    scoped: bool = False  # scores only tokens in the run's scope
     modifies_backward: bool = False
     target: Target | None = None  # None: the run's
-    options: dict[str, Any] = Field(default_factory=dict)  # as the entry has them
-    # The same with their defaults: equal if two entries do the same.
+    options: dict[str, Any] = Field(default_factory=dict)  # as written in the entry
+    # Options with defaults filled in: equal for equivalent entries.
     resolved: dict[str, Any] = Field(default_factory=dict)
 
     @classmethod
     def from_control(cls, control: Control) -> Method:
-        """Return the method whose scores are constructed."""
+        """Return the method of constructed scores."""
         return cls(label=control.label, family="control", source=control)
 
 
 def resolve_method(
     name: str, entry: MethodEntry, load_method: LoadMethod, target: Target, where: str
 ) -> Method:
-    """Return a method that exists and has the options it is given; `target` is the run's.
+    """Resolve an entry to a method with valid options; `target` is the run's.
 
     Raises:
-        BenchmarkError: unknown file, an illegal option, a target of a method that has none, or a
-            span of one that explains single tokens; the message begins with `where`.
+        BenchmarkError: unknown file, invalid option, a target for a method that takes none, or a
+            span for a method that explains single tokens; the message begins with `where`.
     """
     if entry.source is not None:
         method = Method(label=name, family="external", source=entry.source)
@@ -153,7 +153,7 @@ def resolve_method(
 
 
 def _with_options(label: str, options: Mapping[str, Any]) -> str:
-    """Return a method's label with options, by which entries of one method differ."""
+    """Append options to a method's label, which distinguish entries of one method."""
     texts = (
         f"{key}: {value if isinstance(value, str) else json.dumps(value)}"
         for key, value in options.items()

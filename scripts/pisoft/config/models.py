@@ -8,10 +8,10 @@ from pydantic import Field, PositiveInt, model_validator
 
 from pisoft.config.base import MOST_RECORDS, Label, Name, Repository, Revision, Strict
 
-ADAPTER = "adapter_config.json"  # which transformers would apply to the weights beside it
+ADAPTER = "adapter_config.json"  # transformers would apply it to the weights beside it
 MOST_LAYERS = 1000  # no model has more
 MOST_WIDTH = 100_000  # likewise
-MOST_STEPS = 1_000_000  # of a training; a day on a GPU
+MOST_STEPS = 1_000_000  # per training; a day on a GPU
 
 Parameters = Annotated[
     float | None,
@@ -108,7 +108,7 @@ class Resources(Strict):
     threads: int = Field(1, gt=0, description="CPU threads per job.")
 
 
-# Tokens per forward batch where nothing else is said, by kind of device.
+# Default tokens per forward batch, by type of device.
 TOKEN_BUDGETS = {"cpu": 1024, "cuda": 16384}
 
 
@@ -137,17 +137,17 @@ class ModelEntry(Strict):
 
     @property
     def number_type(self) -> str:
-        """The type of weights and activations, with that of quantised weights, in words."""
+        """Type of weights and activations, and of quantised weights, as text."""
         return self.dtype + ("" if self.quantization == "none" else f", {self.quantization}")
 
     @property
     def is_quantised_once(self) -> bool:
-        """Whether a rule keeps 4-bit weights, so that no other job reads all those of the hub."""
+        """Whether a rule stores 4-bit weights, which spares other jobs the full hub weights."""
         return self.quantization != "none" and isinstance(self.source, HubModel)
 
     @property
     def is_converted(self) -> bool:
-        """Whether a rule writes the weights that jobs load: of a GGUF file, or in 4 bits."""
+        """Whether a rule converts the weights that jobs load, from GGUF or to 4 bits."""
         return self.is_quantised_once or isinstance(self.source, GgufModel)
 
     @model_validator(mode="after")

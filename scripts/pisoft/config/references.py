@@ -1,4 +1,4 @@
-"""Checks of what crosses entries: paths, selections, and what one entry needs of another."""
+"""Checks across entries: paths, selections, and dependencies of one entry on another."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from pisoft.errors import BenchmarkError, did_you_mean, nearest_path
 
 
 def check_restrictions(config: Config, available: Mapping[str, Iterable[str]], origin: str) -> None:
-    """Check that restrictions name what the catalogues have, and leave something of everything."""
+    """Check that restrictions name existing entries and leave no model or dataset empty."""
     where = f"{origin}: restrictions"
     restrictions = config.run_file.restrictions
     selected(restrictions, available["models"], where)
@@ -51,18 +51,18 @@ def _check_backward(config: Config, model: str, where: str) -> None:
     quantization, names = config.models[model].quantization, config.methods_of(model)
     modifying = [name for name in names if config.methods[name].modifies_backward]
     if quantization != "none" and modifying:
-        rest = [name for name in names if name not in modifying]
+        allowed = [name for name in names if name not in modifying]
         raise BenchmarkError(
             f"{where}.{model}.methods: {', '.join(modifying)} modify the backward pass, but the "
-            f"weights of '{model}' are quantised ({quantization}); allowed: {', '.join(rest)}"
+            f"weights of '{model}' are quantised ({quantization}); allowed: {', '.join(allowed)}"
         )
 
 
 def check_references(config: Config, origin: str) -> None:
-    """Check what crosses entries: local paths exist, and models learn what the run has."""
+    """Check that local paths exist and that entries refer to what the run has."""
     kinds = ["datasets", "methods", "models"]
     if config.needs_masked_model:
-        kinds.append("masked_models")  # else it may be anywhere
+        kinds.append("masked_models")  # an unused one may be missing
     for kind in kinds:
         for name, entry in getattr(config, kind).items():
             try:
@@ -70,12 +70,12 @@ def check_references(config: Config, origin: str) -> None:
             except PermissionError as error:
                 problem = f"path: cannot be read: {error.strerror}: {error.filename}"
             if problem:
-                words = kind.removesuffix("s").replace("_", " ")
-                raise BenchmarkError(f"{origin}: {words} '{name}': source.{problem}")
+                noun = kind.removesuffix("s").replace("_", " ")
+                raise BenchmarkError(f"{origin}: {noun} '{name}': source.{problem}")
 
 
 def check_labels(config: Config, origin: str) -> None:
-    """Check that no two models, datasets or methods of a run have one label."""
+    """Check that the models, datasets and methods of a run have unique labels."""
     study = config.run_file.layer_study
     selected_depths = [SELECTED_LABELS[name] for name in study.token_weights] if study else []
     for kind in ("models", "datasets", "methods"):
@@ -90,14 +90,14 @@ def check_labels(config: Config, origin: str) -> None:
 
 
 def _problems(source: object, config: Config) -> Iterator[str]:
-    """Yield what is wrong with the source of an entry, each problem with its key."""
+    """Yield the problems of an entry's source, each with its key."""
     match source:
         case FileDataset(paths=paths):
             for path in paths:
                 yield from _braces(path)
                 if not Path(path).is_file():
                     yield f"path: no such file: {path}{nearest_path(path)}"
-        case ScoresFile(path=path):  # which need not be there until its scores are imported
+        case ScoresFile(path=path):  # may be missing until its scores are imported
             yield from _braces(source.path_of("", ""), ", {model} and {dataset}")
             results = Path("results", config.run_file.run)
             if Path(path).resolve().is_relative_to(results.resolve()):
@@ -108,7 +108,7 @@ def _problems(source: object, config: Config) -> Iterator[str]:
                 if not dataset.has_evidence:
                     yield (
                         f"scores: needs known evidence, which the records of dataset '{name}' do "
-                        "not have; leave one of both out of this run"
+                        "not have; leave one of the two out of this run"
                     )
         case LocalModel(path=path):
             yield from _braces(path)
@@ -137,7 +137,7 @@ def _problems(source: object, config: Config) -> Iterator[str]:
 
 
 def unfit_for_checks(name: str, model: ModelEntry, checks: SanityChecks) -> Iterator[str]:
-    """Yield why a model cannot be randomised as sanity checks ask for, with the section's key."""
+    """Yield reasons why sanity checks cannot randomise a model, each with the section's key."""
     if model.quantization != "none":
         yield (
             f"models: the weights of '{name}' are quantised ({model.quantization}), so they cannot "
@@ -152,5 +152,5 @@ def unfit_for_checks(name: str, model: ModelEntry, checks: SanityChecks) -> Iter
 
 
 def _braces(path: str, allowed: str = "") -> Iterator[str]:
-    if "{" in path or "}" in path:  # Snakemake would take them for a wildcard
-        yield f"path: braces are not allowed, but for {{local_root}}{allowed}: {path}"
+    if "{" in path or "}" in path:  # Snakemake would read them as wildcards
+        yield f"path: braces are not allowed, except {{local_root}}{allowed}: {path}"

@@ -1,4 +1,4 @@
-"""A run file with everything it names resolved: what all later stages read."""
+"""The resolved configuration, which all later stages read."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ class Config(BaseModel):
 
     run_file: RunFile
     models: dict[str, ModelEntry]
-    masked_models: dict[str, MaskedModelEntry]  # one, that of `run_file.masked_model`
+    masked_models: dict[str, MaskedModelEntry]  # one: `run_file.masked_model`
     datasets: dict[str, DatasetEntry]
     methods: dict[str, Method]
-    studies: dict[str, Study] = {}  # by purpose: `main`, and what sections of the run file add
+    studies: dict[str, Study] = {}  # `main`, and those that sections of the run file add
 
     @property
     def evaluated_methods(self) -> dict[str, Method]:
-        """The selected methods, and those that only a study evaluates."""
+        """The selected methods, and methods that only a study evaluates."""
         methods: dict[str, Method] = {}
         for study in self.studies.values():
             methods |= study.added
@@ -39,11 +39,11 @@ class Config(BaseModel):
 
     @property
     def counterfactuals(self) -> Replacements | None:
-        """Where the replacements of counterfactuals come from; None: there are none."""
+        """Source of replacement tokens for counterfactuals; None if these are switched off."""
         return self.run_file.ranking.counterfactuals if self.run_file.ranking else None
 
     def counterfactuals_of(self, dataset: str) -> Replacements | None:
-        """Where those of a dataset come from; None: there are none, as without label words."""
+        """Return the source of replacements for a dataset; None if it has no counterfactuals."""
         return None if self.datasets[dataset].ranking_obstacle else self.counterfactuals
 
     @property
@@ -53,23 +53,23 @@ class Config(BaseModel):
         return self.counterfactuals == "masked_model" or any(m.needs_masked_model for m in methods)
 
     def sources(self, *kinds: type[Source]) -> dict[str, Source]:
-        """Return where the scores of evaluated methods come from, of those from these kinds."""
-        every = {name: method.source for name, method in self.evaluated_methods.items()}
-        return {name: source for name, source in every.items() if isinstance(source, kinds)}
+        """Return the score sources of these types, by evaluated method."""
+        all_sources = {name: method.source for name, method in self.evaluated_methods.items()}
+        return {name: source for name, source in all_sources.items() if isinstance(source, kinds)}
 
     def target(self, method: str, dataset: str) -> Target:
-        """Return what a method's scores explain on a dataset."""
+        """Return the target of a method's scores on a dataset."""
         target = self.evaluated_methods[method].target or self.run_file.target
         return target if target in ("contrastive", "span") else self.target_token(method, dataset)
 
     def target_token(self, method: str, dataset: str) -> TargetToken:
-        """Return which token that is, alone or not; of open text, the generated one."""
+        """Return the explained token: a label word, or the generated token, as for open text."""
         target = self.evaluated_methods[method].target or self.run_file.target
         is_open = self.datasets[dataset].task == "generation"
         return "generated" if is_open or target == "generated" else "label"
 
     def cells(self, study: str = "main") -> list[Cell]:
-        """Return the cells of a study, if the run has it; model variants have no protocol."""
+        """Return the cells of a study, none if the run lacks it; variants have no protocol."""
         if study not in self.studies:
             return []
         part = self.studies[study]
@@ -95,7 +95,7 @@ class Config(BaseModel):
         return self.allowed(model, "datasets")
 
     def allowed(self, model: str, kind: str) -> tuple[str, ...]:
-        """Return the protocols, methods or datasets of the run to which a model is not closed."""
+        """Return the run's protocols, methods or datasets that a model's restrictions allow."""
         names = self.run_file.protocols if kind == "protocols" else getattr(self, kind)
         allowed = getattr(self.run_file.restrictions.get(model), kind, None)
         return tuple(name for name in names if allowed in (None, "all") or name in allowed)

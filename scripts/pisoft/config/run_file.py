@@ -1,4 +1,4 @@
-"""The run file: what is selected, and how it is evaluated and shown."""
+"""The run file: the selection, its evaluation and its presentation."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from pisoft.config.studies import HIDE, LayerStudy, MetricValidation, Operators,
 
 
 class PromptSettings(Strict):
-    """How prompts are built."""
+    """Construction of prompts."""
 
     max_tokens: int | None = Field(None, gt=0)
-    """Longest prompt, tokens; null: what the model's context allows."""
+    """Longest prompt, tokens; null: limited by the model's context only."""
 
 
 class GenerationSettings(Strict):
@@ -29,7 +29,7 @@ class GenerationSettings(Strict):
 
     max_new_tokens: int = Field(50, gt=0, description="Longest open generation, tokens.")
     step_interval: int = Field(5, gt=0)
-    """Explain every n-th generated token (paper: 1); `evaluation.step_interval` says which of
+    """Explain every n-th generated token (paper: 1); `evaluation.step_interval` selects which of
     these are evaluated."""
 
 
@@ -37,7 +37,7 @@ class ExplorerSettings(Strict):
     """The page that shows single samples, token by token."""
 
     samples: int = Field(20, gt=0)
-    """Samples shown per model and dataset, from the first."""
+    """Samples shown per model and dataset, starting with the first."""
 
 
 class QualitativeSettings(Strict):
@@ -48,18 +48,18 @@ class QualitativeSettings(Strict):
 
 
 class FigureSettings(Strict):
-    """How figures look."""
+    """Layout of figures."""
 
     width: int = Field(180, ge=80, le=200)
-    """Width, mm: 180 for both columns of a paper, 88 for one. On a narrow page, panels stand below
-    one another; heatmaps of agreement stay 180 mm wide."""
+    """Width, mm: 180 for both columns of a paper, 88 for one. Narrow figures stack their panels;
+    heatmaps of agreement stay 180 mm wide."""
 
 
 class Restriction(Strict):
     """Limits one model to a part of the run; a missing key sets no limit."""
 
     protocols: tuple[Protocol, ...] | None = Field(None, min_length=1)
-    """Routing protocols; null: all those of the run."""
+    """Routing protocols; null: all protocols of the run."""
     methods: Selection = Field("all", description="Methods of the run, or `all` of them.")
     datasets: Selection = Field("all", description="Datasets of the run, or `all` of them.")
 
@@ -77,7 +77,7 @@ class CatalogueAdditions(Strict):
 
 
 class RunFile(Strict):
-    """One run: what is selected, and how it is evaluated."""
+    """One run: the selected models, datasets and methods, and their evaluation."""
 
     run: Name = Field(description="Results go to `results/<run>/`.")
     seed: int = Field(1, ge=0, description="Seed of sampling, random scores and masks.")
@@ -104,12 +104,12 @@ class RunFile(Strict):
     generation: GenerationSettings = Field(default_factory=GenerationSettings)
     """Generation."""
     target: Target = "label"
-    """What scores explain. On datasets of label words: the label word that the model prefers
-    over the others (`label`); the token that it would generate, which need not begin a label
-    word (`generated`); or how far the preferred word's logit is ahead of the strongest other
-    word's (`contrastive`). On open text: the generated token; with `contrastive`, its logit
-    minus that of the second most probable token; with `span`, the joint log-probability of all
-    explained tokens. A method's entry may override it."""
+    """Quantity that the scores explain. On datasets with label words: the label word that the model
+    prefers (`label`); the token that it would generate, which need not begin a label word
+    (`generated`); or the margin of the preferred word's logit over the next-best word's
+    (`contrastive`). On open text: the generated token; with `contrastive`, the margin of its logit
+    over the second most probable token's; with `span`, the joint log-probability of all explained
+    tokens. A method's entry may override it."""
     evaluation: EvaluationSettings = Field(default_factory=EvaluationSettings)
     """Evaluation."""
     ranking: RankingSettings | None = Field(default_factory=RankingSettings)
@@ -124,7 +124,7 @@ class RunFile(Strict):
     qualitative: QualitativeSettings | None = Field(default_factory=QualitativeSettings)
     """Figures of example texts; null: none."""
     figures: FigureSettings = Field(default_factory=FigureSettings)
-    """Look of the figures."""
+    """Layout of figures."""
     layer_study: LayerStudy | None = None
     """Grad-ELLM at several depths; null: skipped."""
     metric_validation: MetricValidation | None = None
@@ -155,7 +155,7 @@ class RunFile(Strict):
         if self.stop is not None and self.evaluation.pi_per_step is not None:
             raise ValueError(
                 "stop: not allowed with evaluation.pi_per_step (preset `sparse`), because records "
-                "that are measured at some π alone have values that depend on each other"
+                "that are measured at only some π have values that depend on each other"
             )
         return self
 

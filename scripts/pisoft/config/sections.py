@@ -1,4 +1,4 @@
-"""The studies of a run: what its sections evaluate besides the selected methods."""
+"""The studies of a run, which its sections add to the evaluation of the selected methods."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def with_studies(
     """Return a configuration with the studies of its run file, `main` first.
 
     Raises:
-        BenchmarkError: an unknown name, a name that is taken, or a section that cannot be done.
+        BenchmarkError: an unknown or duplicate name, or a section that cannot be evaluated.
     """
     sections: dict[str, Callable[..., dict[str, Study]]] = {
         "layer_study": partial(layer_study, load_method),
@@ -41,14 +41,15 @@ def with_studies(
         "sanity_checks": _sanity_checks,
     }
     studies = {"main": Study({m: config.methods_of(m) for m in config.models}, (*config.datasets,))}
-    for name, studies_of in sections.items():
-        if (section := getattr(config.run_file, name)) is None:
+    for key, studies_of in sections.items():
+        if (section := getattr(config.run_file, key)) is None:
             continue
-        where = f"{origin}: {name}"
+        where = f"{origin}: {key}"
         added = studies_of(config, section, _part(config, section, available, where), where)
-        for taken in sorted({n for one in added.values() for n in one.added} & {*config.methods}):
+        new_methods = {method for study in added.values() for method in study.added}
+        for name in sorted(new_methods & {*config.methods}):
             raise BenchmarkError(
-                f"{where}: evaluates a method by the name '{taken}', which is that of another "
+                f"{where}: evaluates a method by the name '{name}', which is that of another "
                 "method of the run; rename its entry"
             )
         studies |= added
@@ -56,7 +57,7 @@ def with_studies(
 
 
 def _part(config: Config, section: StudySection, available: list[str], where: str) -> Study:
-    """Return the part of the run that a section is of, without models that have none of it."""
+    """Return the part of the run that a section covers, without models outside it."""
     models = selected(section.models, config.models, f"{where}.models")
     datasets = selected(section.datasets, config.datasets, f"{where}.datasets")
     evaluated = [model for model in models if {*datasets} & {*config.datasets_of(model)}]
@@ -80,14 +81,14 @@ def _part(config: Config, section: StudySection, available: list[str], where: st
 def _metric_validation(
     config: Config, validation: MetricValidation, part: Study, where: str
 ) -> dict[str, Study]:
-    """Return the studies of constructed scores, and of permutations of methods' scores."""
+    """Return the studies of constructed scores and of permuted scores."""
     with_evidence = tuple(name for name in part.datasets if config.datasets[name].has_evidence)
     if not (validation.permutations or with_evidence):
         raise BenchmarkError(
             f"{where}: leaves nothing to do: none of its datasets ({', '.join(part.datasets)}) has "
             "evidence, and permutations is 0"
         )
-    controls = {one.name: Method.from_control(one) for one in validation.controls}
+    controls = {control.name: Method.from_control(control) for control in validation.controls}
     permuted = {
         name: tuple(f"{name}-permuted-{k}" for k in range(1, validation.permutations + 1))
         for name in chain.from_iterable(part.methods.values())
@@ -119,14 +120,14 @@ def _operators(config: Config, operators: Operators, part: Study, where: str) ->
             f"{where}.others: leaves nothing to do: '{HIDE}' is not allowed with fixed routing, "
             "the only one of its models; allowed with it are mean, unknown and zero"
         )
-    inputs = Study(dict.fromkeys(part.methods, ("",)), part.datasets)  # which depend on no method
+    inputs = Study(dict.fromkeys(part.methods, ("",)), part.datasets)  # independent of the method
     return {"operators": replace(part, operators=operators.others), "inputs": inputs}
 
 
 def _sanity_checks(
     config: Config, checks: SanityChecks, part: Study, where: str
 ) -> dict[str, Study]:
-    variants = {}  # by model, how many layers each randomised version has reinitialised
+    variants = {}  # by model and variant, the number of re-initialised layers
     for name in part.methods:
         for problem in unfit_for_checks(name, config.models[name], checks):
             raise BenchmarkError(f"{where}.{problem}")

@@ -1,4 +1,4 @@
-"""How the settings of a job say where in the configuration their values stand."""
+"""Job settings, whose fields declare where in the configuration their values come from."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ from pisoft.errors import BenchmarkError
 
 @dataclass(frozen=True)
 class At:
-    """Where a field's value stands, `models.{model}.dtype` or `{model}`, or what makes it.
+    """Source of a field's value: a path (`models.{model}.dtype`), a wildcard, or a function.
 
-    Braces hold wildcards of the rule; a star stands for every key of a mapping whose value there is
-    not None. A function takes the configuration, if it wants it, and wildcards, by their names.
+    Braces hold wildcards of the rule; a star stands for all keys of a mapping whose value is not
+    None. The parameters of a function are names of wildcards, or `config`.
     """
 
     source: str | Callable[..., Any]
 
     @cached_property
     def wildcards(self) -> tuple[str, ...]:
-        """The wildcards that the value depends on, and `config`."""
+        """The wildcards that the value depends on, and `config` if a function takes it."""
         if callable(self.source):
             return tuple(inspect.signature(self.source).parameters)
         return tuple(re.findall(r"{(\w+)}", self.source))
 
     def value(self, context: Mapping[str, Any]) -> Any:
-        """Return the value; None of a section that is switched off."""
+        """Return the value, or None if its section is switched off."""
         if callable(self.source):
             return self.source(**{name: context[name] for name in self.wildcards})
         if self.source.startswith("{"):
@@ -46,20 +46,20 @@ class At:
 def _follow(value: Any, path: list[str], context: Mapping[str, Any]) -> Any:
     if not path or value is None:
         return value
-    part, rest = path[0].format_map(context), path[1:]
-    if part == "*":
-        values = {key: _follow(child, rest, context) for key, child in value.items()}
-        return {key: child for key, child in values.items() if child is not None}
-    return _follow(value[part] if isinstance(value, dict) else getattr(value, part), rest, context)
+    key, tail = path[0].format_map(context), path[1:]
+    if key == "*":
+        values = {name: _follow(child, tail, context) for name, child in value.items()}
+        return {name: child for name, child in values.items() if child is not None}
+    return _follow(value[key] if isinstance(value, dict) else getattr(value, key), tail, context)
 
 
 class JobSettings(Strict):
     """Settings of one job."""
 
-    model_config = ConfigDict(strict=False)  # its values are checked by now
+    model_config = ConfigDict(strict=False)  # the values are validated already
 
-    sorts_keys: ClassVar[bool] = True  # false: the order of keys is also a setting
-    below: ClassVar[str | None] = None  # where fields without an `At` stand
+    sorts_keys: ClassVar[bool] = True  # False: the order of keys matters
+    below: ClassVar[str | None] = None  # path of fields without an `At`
 
     def __init_subclass__(cls, of: str | None = None, **keywords: Any) -> None:
         if of is not None:
@@ -76,7 +76,7 @@ class JobSettings(Strict):
     @classmethod
     @cache
     def sources(cls) -> dict[str, At]:
-        """Return where each field is taken from; those without an `At` have their default."""
+        """Return the source of each field; fields without one keep their default."""
         fields = cls.model_fields
         below = {} if cls.below is None else {name: At(f"{cls.below}.{name}") for name in fields}
         marks = ((name, mark) for name, field in fields.items() for mark in field.metadata)
@@ -84,10 +84,10 @@ class JobSettings(Strict):
 
     @classmethod
     def of(cls, config: Config, **wildcards: str) -> Self:
-        """Return what a job with these wildcards depends on.
+        """Return the settings of the job with these wildcards.
 
         Raises:
-            BenchmarkError: the run file switches it off.
+            BenchmarkError: the run file switches off a section that the job needs.
         """
         context = {"config": config, "operator": "", "variant": "", **wildcards}
         values = {}
@@ -99,6 +99,6 @@ class JobSettings(Strict):
         return cls(**values)
 
     def to_json(self) -> str:
-        """Return equal JSON for equal settings, without markup: Snakemake's report embeds it."""
+        """Return canonical JSON without markup, as Snakemake's report embeds it."""
         text = json.dumps(self.model_dump(mode="json"), sort_keys=self.sorts_keys)
         return text.translate({ord(character): f"\\u{ord(character):04x}" for character in "<>&"})

@@ -1,12 +1,11 @@
-"""The parts of a dataset that are jobs of their own: all of its samples, or shards of them.
+"""The parts of a dataset that separate jobs process: the whole dataset, or its shards.
 
-A part is named after its dataset, and a shard also after the range of its samples in the order of
-sampling, `sst2/128-256` (the last one excluded). More samples are further shards; those before
-stay what they are, but for the last one if it was not full.
+A part is named after its dataset; a shard also after its range of samples in sampling order,
+`sst2/128-256` (end-exclusive). Adding samples adds shards and leaves full shards unchanged.
 
-Long stages have smaller shards. The π-Soft evaluation takes a hundred times as long as the others,
-and the scores of slow methods ten times as long as those of others. A shard holds whole half
-shards, which slow methods have, and a half shard holds whole shards of the evaluation.
+Longer stages have smaller shards. The π-Soft evaluation takes a hundred times as long as the other
+stages, and slow methods ten times as long as the other methods. A shard consists of whole half
+shards, which slow methods use, and a half shard of whole evaluation shards.
 """
 
 from __future__ import annotations
@@ -21,54 +20,54 @@ if TYPE_CHECKING:
     from pisoft.config.resolved import Config
 
 
-MOST_SHARDS = 10_000  # of a dataset for a model; each is several jobs
+MOST_SHARDS = 10_000  # per dataset and model; each is several jobs
 
 
 def sample_limit(config: Config, dataset: str) -> int | None:
-    """Return how many samples of a dataset a run takes at most; None: all there are."""
+    """Return the maximum number of samples of a dataset, or None for all of them."""
     limits = (config.datasets[dataset].samples, config.run_file.max_samples)
     return min(filter(None, limits), default=None)
 
 
 class Shards(NamedTuple):
-    """How a dataset is cut for a model."""
+    """The sharding of a dataset for a model."""
 
-    samples: int  # in all
-    size: int  # samples of each shard but the last, which has what is left
+    samples: int  # total
+    size: int  # samples per shard; the last shard may have fewer
 
     def names(self) -> list[str]:
-        """Return what the shards are called, in their order: ranges of samples."""
+        """Return the names of the shards in order: their ranges of samples."""
         starts = range(0, self.samples, self.size)
         return [f"{first}-{min(first + self.size, self.samples)}" for first in starts]
 
 
 def shards(config: Config, model: str, dataset: str, *, halves: bool = False) -> Shards | None:
-    """Return how a dataset is cut for a model, or cut for its slow methods; None: it is not.
+    """Return the sharding of a dataset for a model, or None if it is not sharded.
 
-    A shard holds as many shards of the evaluation as `shard_size` samples fill or begin, a half
-    shard half as many, rounded down, and a shard whole half shards.
+    A shard holds as many evaluation shards as cover `shard_size` samples (in whole blocks), rounded
+    down to whole half shards. A half shard (`halves`) holds half as many, rounded down.
 
     Raises:
-        BenchmarkError: as :func:`evaluation_shards`.
+        BenchmarkError: see :func:`evaluation_shards`.
     """
     size, cut = config.datasets[dataset].shard_size, evaluation_shards(config, model, dataset)
     if size is None or cut is None:
         return None
     whole_blocks = size - size % config.run_file.block_size
-    number = max(1, -(-whole_blocks // cut.size))
-    half = max(1, number // 2)
-    return cut._replace(size=cut.size * (half if halves else number - number % half))
+    count = max(1, -(-whole_blocks // cut.size))
+    half = max(1, count // 2)
+    return cut._replace(size=cut.size * (half if halves else count - count % half))
 
 
 def evaluation_shards(config: Config, model: str, dataset: str) -> Shards | None:
-    """Return how a dataset is cut for the π-Soft evaluation of a model; None: it is not.
+    """Return the sharding for the π-Soft evaluation, or None if the dataset is not sharded.
 
-    A shard holds `evaluation_shard_size` samples, times the model's `shard_factor`, `shard_size` at
-    most, cut down to whole blocks, which no shard may cut: so any size gives the same bits.
+    A shard holds `evaluation_shard_size` samples times the model's `shard_factor`, at most
+    `shard_size`, rounded down to whole blocks. Blocks are never split, so results do not depend on
+    the size.
 
     Raises:
-        BenchmarkError: it is cut into shards, and nothing says how many samples there are, or into
-            more than `MOST_SHARDS`.
+        BenchmarkError: a sharded dataset has no limit on its samples, or more than `MOST_SHARDS`.
     """
     entry = config.datasets[dataset]
     size = entry.shard_size
@@ -82,7 +81,7 @@ def evaluation_shards(config: Config, model: str, dataset: str) -> Shards | None
         )
     block = config.run_file.block_size
     evaluated = (entry.evaluation_shard_size or size) * config.models[model].shard_factor
-    blocks = int(min(size, evaluated, count + block) / block)  # of more, the last would be empty
+    blocks = int(min(size, evaluated, count + block) / block)  # more blocks would be empty
     cut = Shards(count, block * max(1, blocks))
     if (number := -(-count // cut.size)) > MOST_SHARDS:
         raise BenchmarkError(
@@ -93,21 +92,21 @@ def evaluation_shards(config: Config, model: str, dataset: str) -> Shards | None
 
 
 def parts(config: Config, model: str, dataset: str, method: str = "") -> list[str]:
-    """Return the parts of a dataset that are jobs of their own for a model; see :func:`shards`.
+    """Return the parts of a dataset that have separate jobs for a model; see :func:`shards`.
 
-    With a method: the parts in which its scores are computed, and ranked by.
+    With a method: the parts of its attribution and ranking jobs.
     """
     halves = method != "" and config.evaluated_methods[method].half_shards
     return _names(dataset, shards(config, model, dataset, halves=halves))
 
 
 def evaluation_parts(config: Config, model: str, dataset: str) -> list[str]:
-    """Return the parts that are evaluated in jobs of their own; see :func:`evaluation_shards`."""
+    """Return the parts that have separate evaluation jobs; see :func:`evaluation_shards`."""
     return _names(dataset, evaluation_shards(config, model, dataset))
 
 
 def parts_of_files(config: Config, pattern: str, cell: Cell) -> list[str]:
-    """Return the parts of a cell for which there are files of a pattern."""
+    """Return the parts of a cell into which the files of a pattern are split."""
     if pattern.startswith("<data>/soft/"):
         return evaluation_parts(config, cell.model, cell.dataset)
     method = cell.method if "{method}" in pattern else ""
@@ -115,7 +114,7 @@ def parts_of_files(config: Config, pattern: str, cell: Cell) -> list[str]:
 
 
 def enclosing_part(config: Config, model: str, part: str, method: str = "") -> str:
-    """Return the part of :func:`parts` that a part lies in."""
+    """Return the part of :func:`parts` that contains a part."""
     larger = parts(config, model, dataset_of(part), method)
     return larger[bisect_right(larger, first_sample(part), key=first_sample) - 1]
 
@@ -135,6 +134,6 @@ def dataset_of(part: str) -> str:
 
 
 def sample_range(part: str) -> tuple[int, int] | None:
-    """Return the first sample of a shard and the one after its last; None: the part is no shard."""
+    """Return the end-exclusive range of a shard's samples, or None for a whole dataset."""
     first, is_shard, last = part.partition("/")[2].partition("-")
     return (int(first), int(last)) if is_shard else None

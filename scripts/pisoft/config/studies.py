@@ -1,11 +1,11 @@
-"""The sections of a run file that add studies: what is evaluated apart from the main tables.
+"""The sections of a run file that add studies to the main evaluation.
 
 * The layer study: Grad-ELLM at several depths (paper, appendix Layer Aggregation Analysis).
-* Metric validation, by scores that are constructed and not attributed. Controls score the evidence,
-  or depend on no word at all; permuted scores are those of a method, shuffled over the tokens.
-* Other operators of ablation: what they do to the inputs, and to the order of the methods.
-* Sanity checks of methods (Adebayo et al., 2018: cascading randomisation of parameters,
-  randomisation of the data): scores that do not change with the model do not explain it.
+* Metric validation with constructed scores. Controls are built from the evidence or from token
+  positions; permuted scores are a method's scores, shuffled over the tokens.
+* Other ablation operators: their effect on the inputs and on the ranking of methods.
+* Sanity checks of methods (Adebayo et al., 2018: cascading parameter randomisation, data
+  randomisation): scores that do not change with the model do not explain it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class StudySection(Strict):
 
 
 def grad_ellm_label(weights: TokenWeights, depth: str | None = None) -> str:
-    """Return the label of Grad-ELLM by how many layers are summed, in words; None: all of them.
+    """Return the label of Grad-ELLM; `depth` describes the summed layers (None: all of them).
 
     `Grad-ELLM`, `Grad-ELLM (original)`, `Grad-ELLM (original, depth selected)`.
     """
@@ -37,7 +37,7 @@ def grad_ellm_label(weights: TokenWeights, depth: str | None = None) -> str:
     return f"Grad-ELLM ({details})" if details else "Grad-ELLM"
 
 
-# What tables call Grad-ELLM at the depth that the study selects, by token weighting.
+# Names of Grad-ELLM at the selected depth in tables, by token weighting.
 SELECTED_METHODS: dict[TokenWeights, str] = {
     "loosened": "grad_ellm_selected",
     "original": "grad_ellm_original_selected",
@@ -46,7 +46,7 @@ SELECTED_LABELS = {name: grad_ellm_label(name, "depth selected") for name in SEL
 
 
 class LayerStudy(StudySection):
-    """Grad-ELLM at several depths, one of them selected on samples that are not reported."""
+    """Grad-ELLM at several depths, one of which is selected on development samples."""
 
     depths: Annotated[tuple[PositiveInt, ...], Increasing] = Field((1, 4, 8, 16, 32), min_length=1)
     """Numbers of decoder layers to sum, counted from the last, increasing; clipped to the model's
@@ -54,14 +54,14 @@ class LayerStudy(StudySection):
     token_weights: Annotated[tuple[TokenWeights, ...], Unique] = ("loosened", "original")
     """Token weights of Grad-ELLM, each at every depth."""
     development_share: float = Field(0.25, gt=0, lt=1)
-    """Fraction of samples that select the depth; the others are reported."""
+    """Fraction of samples used to select the depth; results are reported on the others."""
     fixed_depth: PositiveInt | None = None
-    """Depth with which the selected depth is compared; null: all layers."""
+    """Depth to compare the selected depth with; null: all layers."""
 
 
 # Metric validation ----------------------------------------------------------------------------
 
-RANDOM = "random"  # method whose scores depend on nothing
+RANDOM = "random"  # method of random scores
 ControlScores = Literal["oracle", "anti_oracle", "position", "uniform", "first_token"]
 LABELS: dict[ControlScores, str] = {
     "oracle": "Oracle",
@@ -92,7 +92,7 @@ class Control(Strict):
 
     @property
     def needs_evidence(self) -> bool:
-        """Whether it is made from the known evidence."""
+        """Whether the scores are constructed from the known evidence."""
         return self.scores in ("oracle", "anti_oracle")
 
     @property
@@ -107,16 +107,16 @@ class Control(Strict):
 
     @property
     def _amount(self) -> str:
-        """Its noise, in the fewest digits that no other number has."""
+        """The noise level in its shortest exact notation."""
         return repr(self.noise).removesuffix(".0")
 
 
 class Permuted(Strict):
-    """The scores of a method, shuffled over the tokens that a perturbation may touch."""
+    """The scores of a method, shuffled over the perturbable tokens."""
 
     kind: Literal["permuted"] = "permuted"
     method: Name
-    number: int  # of the permutation, which all methods share
+    number: int  # of the permutation; equal numbers permute all methods alike
 
 
 class MetricValidation(StudySection):
@@ -135,7 +135,7 @@ class MetricValidation(StudySection):
 
     @property
     def controls(self) -> list[Control]:
-        """Scores that are constructed; first those of the ladder."""
+        """The constructed scores, beginning with the ladder."""
         noisy = [Control(kind="control", scores="oracle", noise=n) for n in (0, *self.noise)]
         without_noise = [scores for scores in LABELS if scores != "oracle"]
         return [*noisy, *(Control(kind="control", scores=scores) for scores in without_noise)]
@@ -147,7 +147,7 @@ class MetricValidation(StudySection):
 
     @property
     def middle(self) -> str:
-        """The version of the oracle with the middle noise of the ladder."""
+        """Name of the oracle with the middle noise level of the ladder."""
         return self.ladder[1 + (len(self.noise) - 1) // 2]
 
 
@@ -168,7 +168,7 @@ class Operators(StudySection):
 
 
 def allowed(protocol: str, operators: tuple[Ablation, ...]) -> tuple[Ablation, ...]:
-    """Return the operators that a protocol has: attention that is held cannot hide keys."""
+    """Return the operators that a protocol allows: fixed attention cannot hide keys."""
     return tuple(name for name in operators if protocol == "dynamic" or name != HIDE)
 
 
@@ -176,7 +176,7 @@ def allowed(protocol: str, operators: tuple[Ablation, ...]) -> tuple[Ablation, .
 
 
 class SanityChecks(StudySection):
-    """Scores are compared with those of a randomised model and with those of other inputs."""
+    """Comparison of scores with scores of a randomised model and of other inputs."""
 
     layers: Annotated[tuple[PositiveInt, ...], Increasing] = Field(
         (1, 2, 4, 8, 16, 32), min_length=1

@@ -1,4 +1,4 @@
-"""Reading YAML strictly, and saying in one line what is wrong with it."""
+"""Strict reading of YAML, with one-line error messages."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from pisoft.errors import BenchmarkError, did_you_mean
 
-# What pydantic says of a value, in words of the file, by the beginning of the error's type.
+# Wording of pydantic's errors in terms of the file, by the beginning of the error's type.
 _WORDS = {
     "missing": "is required and missing",
     "union_tag_not_found": "is required and missing",
@@ -39,7 +39,7 @@ def read_yaml(path: Path) -> dict[str, Any]:
         BenchmarkError: missing file, broken YAML, a duplicate key, or no mapping at the top.
     """
     try:
-        with path.open(encoding="utf-8") as file:  # a loader of a file knows the file's name
+        with path.open(encoding="utf-8") as file:  # an open file tells the loader its name
             content = yaml.load(file, Loader=_StrictLoader) or {}
     except OSError as error:
         raise BenchmarkError(f"{path}: cannot be read: {error.strerror}") from error
@@ -51,7 +51,7 @@ def read_yaml(path: Path) -> dict[str, Any]:
 
 
 class _StrictLoader(yaml.SafeLoader):
-    """A safe loader that refuses keys given twice, and numbers and booleans of YAML 1.1 alone."""
+    """A safe loader that rejects duplicate keys, and numbers and booleans only YAML 1.1 has."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         seen: list[Any] = []
@@ -65,7 +65,7 @@ class _StrictLoader(yaml.SafeLoader):
         return super().construct_mapping(node, deep)
 
     def construct_plain(self, node: yaml.ScalarNode) -> Any:
-        """Return a number or a boolean that YAML 1.2 reads alike: not `1:30`, `010` or `yes`."""
+        """Return a number or boolean; reject notations of YAML 1.1 like `1:30`, `010` and `yes`."""
         value = yaml.SafeLoader.yaml_constructors[node.tag](self, node)
         if re.search(r"^[-+]?0\d|:", text := node.value) or (
             isinstance(value, bool) and text.lower() != str(value).lower()
@@ -77,7 +77,7 @@ class _StrictLoader(yaml.SafeLoader):
         return value
 
     def construct_text(self, node: yaml.ScalarNode) -> str:
-        """Return a text that a file can hold: not half of a pair such as `"\ud83d"`."""
+        """Return a text; reject lone surrogates such as `"\ud83d"`, which no file can hold."""
         if re.search("[\ud800-\udfff]", text := str(self.construct_scalar(node))):
             raise _refusal(node, f"{text!a} holds half of a surrogate pair, which is no character")
         return text
@@ -107,15 +107,15 @@ def problems_of(error: ValidationError, where: str) -> list[str]:
     A misspelt key says more than the required key that is missing because of it.
     """
     problems = error.errors(include_url=False)
-    unknown_first = sorted(problems, key=lambda one: one["type"] != "unknown_key")
+    unknown_first = sorted(problems, key=lambda problem: problem["type"] != "unknown_key")
     return [_sentence(problem, where) for problem in unknown_first]
 
 
 def _sentence(problem: Mapping[str, Any], where: str) -> str:
-    """Name key path, bad value, what is allowed and the nearest match of a problem."""
+    """Describe a problem by its key path, bad value, allowed values and nearest match."""
     kind, context, value = problem["type"], problem.get("ctx", {}), problem["input"]
-    value = list(value) if isinstance(value, tuple) else value  # as it stands in the file
-    loc = problem["loc"]  # with marks of unions: the kind of a source, and tags in brackets
+    value = list(value) if isinstance(value, tuple) else value  # as written in the file
+    loc = problem["loc"]  # includes union tags: the kind of a source, and tags in brackets
     keys = [str(key) for key, before in zip(loc, (None, *loc), strict=False) if before != "source"]
     keys = [key for key in keys if "[" not in key]
     if kind.startswith("union_tag"):

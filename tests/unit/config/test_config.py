@@ -577,7 +577,7 @@ def test_scores_made_elsewhere_are_a_method_of_the_run(load):
             )
         ),
         ({"source": {"kind": "scores", "path": "{method}.parquet"}},
-         "braces are not allowed, but for {local_root}, {model} and {dataset}: {method}.parquet"),
+         "braces are not allowed, except {local_root}, {model} and {dataset}: {method}.parquet"),
     ],
 )  # fmt: skip
 def test_an_entry_of_scores_that_cannot_be_right_is_refused(load, entry, complaint):

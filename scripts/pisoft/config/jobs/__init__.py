@@ -1,10 +1,10 @@
-"""The settings of each job: what it depends on of the configuration, and nothing else.
+"""The settings of each job: exactly the configuration values that it depends on.
 
-A rule passes them to its script as JSON. Snakemake re-runs a job when they change, so
-labels, resources and entries of other methods must not be part of it.
+A rule passes them to its script as JSON. Snakemake re-runs a job when they change, so they must not
+include labels, resources or entries of other methods.
 
-A field's value stands below the place that the class names by `of`, under the field's own name; or
-where the field names it by :class:`At`; else it is the field's default.
+A field's value comes from its :class:`At`, if it has one; else from the field of the same name in
+the section that the class names by `of`; else it is the field's default.
 """
 
 from __future__ import annotations

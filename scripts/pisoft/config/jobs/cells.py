@@ -46,12 +46,12 @@ def _rows(config: Config, model: str, part: str) -> tuple[int, int] | None:
     return first - first_sample(larger), end - first_sample(larger)
 
 
-# Of the prompts in a job's input, the first one and the one behind the last; None: all.
+# End-exclusive range of the prompts in the job's input that it processes; None: all.
 Rows = Annotated[tuple[int, int] | None, At(_rows)]
 
 
 class CellSettings(JobSettings):
-    """Settings of jobs that go through the blocks of a cell with a model."""
+    """Settings of jobs that run a model over the blocks of a cell."""
 
     model: Loaded
     rows: Rows = None
@@ -78,16 +78,16 @@ class AttributeJob(CellSettings, of="evaluated_methods.{method}"):
     """Settings of `attribute`."""
 
     masked_model: Annotated[LoadedModel | None, At(masked_model)]  # None: the method needs none
-    # Of the model, the last ones; None: it is as it was trained.
+    # Number of last layers that are re-initialised; None: the trained model.
     reinitialised_layers: Annotated[int | None, At(_reinitialised_layers)]
     target: TargetOfMethod
-    # What random scores are drawn for: each step, or the sample; None: other methods.
+    # Whether random scores are drawn per step or per sample; None: other methods.
     step_scores: Annotated[ScoresOf | None, At(_step_scores)]
-    # Tokens that are perturbed; None: the method does not depend on the scope.
+    # Perturbable tokens; None: the method does not depend on the scope.
     scope: Annotated[Scope | None, At(_scope)]
     method: Annotated[str, At("evaluated_methods.{method}.file")]
     options: dict[str, Any]
-    # Of the samples, in the dataset's order of sampling: it decides what float32 repeats.
+    # Index of the part's first sample in sampling order: selects the steps repeated in float32.
     first_sample: Annotated[int, At(first_sample)]
 
 
@@ -98,7 +98,7 @@ class ExportJob(JobSettings, of="run_file"):
 
 
 class ImportJob(JobSettings):
-    """Settings of `import_scores`; where the file lies changes no score."""
+    """Settings of `import_scores`; the path of the file changes no score."""
 
     model: ModelName
     dataset: DatasetName
@@ -106,21 +106,21 @@ class ImportJob(JobSettings):
 
 
 class ConstructJob(JobSettings, of="evaluated_methods.{method}"):
-    """Settings of `construct_scores`, besides the scores that are permuted."""
+    """Settings of `construct_scores`; the scores to permute are an input."""
 
     source: Control | Permuted = Field(discriminator="kind")
     rows: Rows = None
     scope: ScopeOfRun
-    # What noise is drawn for: each step, or the sample.
+    # Whether noise is drawn per step or per sample.
     step_scores: Annotated[ScoresOf, At("run_file.evaluation.step_scores")]
     seed: Seed
 
 
 def _draws(config: Config, operator: str) -> DrawSettings:
-    """Return the part of the run's evaluation settings that its draws depend on."""
+    """Return the run's evaluation settings that the draws depend on."""
     evaluation = config.run_file.evaluation
-    part = evaluation.model_dump(include=set(DrawSettings.model_fields))
-    return DrawSettings(**part | {"operator": operator or evaluation.operator})
+    settings = evaluation.model_dump(include=set(DrawSettings.model_fields))
+    return DrawSettings(**settings | {"operator": operator or evaluation.operator})
 
 
 class EvaluateJob(CellSettings):
@@ -129,17 +129,17 @@ class EvaluateJob(CellSettings):
     compile: Annotated[bool, At("models.{model}.compile")]
     protocol: ProtocolName
     evaluation: Annotated[DrawSettings, At(_draws)]  # with the operator of these draws
-    # Whose log-probability is measured.
+    # Token whose log-probability is measured.
     target: Annotated[
         TargetToken, At(lambda config, method, dataset: config.target_token(method, dataset))
     ]
-    # Of the samples, in the dataset's order of sampling.
+    # Index of the part's first sample in sampling order.
     first_sample: Annotated[int, At(first_sample)]
 
 
 def _operators(config: Config, protocol: Protocol) -> tuple[Ablation, ...]:
-    inspected = config.run_file.operators.others if config.run_file.operators else ()
-    return allowed(protocol, (config.run_file.evaluation.operator, *inspected))
+    other_operators = config.run_file.operators.others if config.run_file.operators else ()
+    return allowed(protocol, (config.run_file.evaluation.operator, *other_operators))
 
 
 class InspectJob(JobSettings, of="run_file.evaluation"):
@@ -163,16 +163,16 @@ def _obstacle(config: Config, dataset: str) -> str | None:
 class RankingJob(CellSettings):
     """Settings of `evaluate_ranking`."""
 
-    # Why nothing is computed of the dataset; None: something is.
+    # Reason why the dataset has no ranking; None: it has one.
     not_applicable: Annotated[str | None, At(_obstacle)]
     ranking: Annotated[RankingSettings, At("run_file.ranking")]
-    # What proposes the replacements of counterfactuals; None: no model does.
+    # Model that proposes replacements for counterfactuals; None: no model does.
     masked_model: Annotated[LoadedModel | None, At(replacing_model)] = None
     scope: ScopeOfRun
 
 
 def ranked_datasets(config: Config) -> dict[str, bool]:
-    """Return the datasets that tokens are deleted on, and whether their answer is a label word."""
+    """Return the datasets on which tokens are deleted, and whether each has label words."""
     settings = config.run_file.ranking
     if settings is None:
         return {}

@@ -17,7 +17,7 @@ from pisoft.config.studies import SELECTED_LABELS, SELECTED_METHODS
 
 
 def _displayed(key: Literal["label", "family"]) -> At:
-    """Return where a field stands that has this of every method, and of selected depths."""
+    """Return the source of a field with this key of all methods and of the selected depths."""
 
     def by_method(config: Config) -> dict[str, str]:
         study = config.run_file.layer_study
@@ -25,13 +25,14 @@ def _displayed(key: Literal["label", "family"]) -> At:
             SELECTED_METHODS[weights]: Method(label=SELECTED_LABELS[weights], family="gradient")
             for weights in (study.token_weights if study else ())
         }
-        return {name: getattr(one, key) for name, one in {**config.methods, **selected}.items()}
+        methods = {**config.methods, **selected}
+        return {name: getattr(method, key) for name, method in methods.items()}
 
     return At(by_method)
 
 
 class LabelSettings(JobSettings):
-    """Settings of all that readers see: names in order, with their labels."""
+    """Settings of everything that readers see: names in order, with their labels."""
 
     sorts_keys = False  # tables and legends follow the order of selection
 
@@ -40,7 +41,7 @@ class LabelSettings(JobSettings):
     methods: Annotated[dict[str, str], _displayed("label")]
 
     def where(self, cell: Mapping[str, str]) -> str:
-        """Return in words, for titles, which model, dataset and protocol a cell is of, if any."""
+        """Return the model, dataset and protocol of a cell as text for titles."""
         labels = [
             getattr(self, f"{key}s")[cell[key]] for key in ("model", "dataset") if key in cell
         ]
@@ -53,7 +54,7 @@ def _controls(config: Config) -> dict[str, str]:
     return {name: method.label for name, method in study.added.items()} if study else {}
 
 
-Cuts = dict[str, dict[str, Shards | None]]  # by model and dataset; None: it is not cut
+Cuts = dict[str, dict[str, Shards | None]]  # by model and dataset; None: not sharded
 
 
 def _cut_by(cut: Callable[[Config, str, str], Shards | None]) -> At:
@@ -70,33 +71,33 @@ def _targets(config: Config) -> dict[str, tuple[TargetToken, ...]]:
     }
 
 
-Targets = Annotated[dict[str, tuple[TargetToken, ...]], At(_targets)]  # by dataset, of any method
+Targets = Annotated[dict[str, tuple[TargetToken, ...]], At(_targets)]  # by dataset, of all methods
 
 
 class DisplayJob(ScoreSettings, LabelSettings, of="run_file.evaluation"):
-    """Settings of all tables, and of figures but for their look."""
+    """Settings of all tables, and of figures except their size."""
 
-    # Of each model, its methods; selections among depths are none of them.
+    # Methods of each model, without selected depths.
     methods_of: Annotated[
         dict[str, tuple[str, ...]],
         At(lambda config: {name: config.methods_of(name) for name in config.models}),
     ]
-    # Of each method, whose rows a reader may have together.
+    # Family of each method, by which a reader may group rows.
     families: Annotated[dict[str, str], _displayed("family")]
-    # Methods of family `baseline`, whose speed is no achievement.
+    # Methods of family `baseline`, which cannot be the fastest.
     baselines: Annotated[
         tuple[str, ...],
         At(lambda config: [n for n, m in config.methods.items() if m.family == "baseline"]),
     ]
-    # Whose scores were made elsewhere, which have no time.
+    # Methods with imported scores, which have no times.
     imported: Annotated[tuple[str, ...], At(lambda config: list(config.sources(ScoresFile)))]
-    controls: Annotated[dict[str, str], At(_controls)]  # of the metrics' own test
+    controls: Annotated[dict[str, str], At(_controls)]  # of metric validation
     types: NumberTypes
     clamp: Clamp  # where Soft-NS is clamped at 0
     score_floor: float  # scores are clipped to [floor, 1 - floor] to calibrate
     pi_per_step: int | None = None  # retaining probabilities at which each step is measured
     equivalence_margin: EquivalenceMargin
-    # Of the tokens that have scores; None: no figures of single texts.
+    # Fraction of a text's tokens to highlight; None: no figures of example texts.
     top_share: Annotated[float | None, At("run_file.qualitative.top_share")]
     targets: Targets
     shards: Annotated[Cuts, _cut_by(shards)]
@@ -117,14 +118,14 @@ class DisplayJob(ScoreSettings, LabelSettings, of="run_file.evaluation"):
         return {name: label for name, label in self.datasets.items() if name in self.shards[model]}
 
     def cut(self, kind: str, cell: Mapping[str, str]) -> Shards | None:
-        """Return how the files of a model, dataset (`part`) and method are cut into shards."""
+        """Return the sharding of the files of a model, dataset (`part`) and method."""
         shards = self.half_shards if cell.get("method") in self.in_half_shards else self.shards
         if kind == "soft":
             shards = self.evaluation_shards
         return shards[cell["model"]][cell["part"]]
 
     def every(self, cell: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
-        """Return the names of the methods and datasets of a cell, or of its model if it has one."""
+        """Return the datasets and methods of a cell's model, or all datasets without a model."""
         if "model" not in cell:
             return {"dataset": tuple(self.datasets)}
         model = cell["model"]

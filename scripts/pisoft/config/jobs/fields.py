@@ -1,4 +1,4 @@
-"""Fields that several jobs have: names, labels, and the models that are loaded."""
+"""Fields shared by several jobs: names, labels and loaded models."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pisoft.config.settings import At, JobSettings
 
 
 class LoadedModel(JobSettings):
-    """What identifies a loaded model; weights of local and trained models are input files."""
+    """Identity of a loaded model; weights of local and trained models are input files."""
 
     name: str
     repository: str | None = None  # None: the weights lie in the folder given to the script
@@ -23,7 +23,7 @@ class LoadedModel(JobSettings):
 
 
 def loaded_model(name: str, entry: ModelEntry | MaskedModelEntry) -> LoadedModel:
-    """Return what identifies a loaded model."""
+    """Return the identity of a loaded model."""
     entry_fields = entry.model_dump(include={"dtype", "quantization", "device"})
     source_fields = entry.source.model_dump(include={"repository", "revision"})
     return LoadedModel(name=name, **entry_fields, **source_fields)
@@ -35,12 +35,12 @@ def _loaded(config: Config, model: str, variant: str) -> LoadedModel:
 
 
 def masked_model(config: Config, method: str) -> LoadedModel | None:
-    """Return the masked model of a run, for methods that need one."""
+    """Return the run's masked model if a method needs it."""
     return _masked_model(config) if config.evaluated_methods[method].needs_masked_model else None
 
 
 def replacing_model(config: Config, dataset: str) -> LoadedModel | None:
-    """Return the masked model of a run, if counterfactuals of a dataset need it."""
+    """Return the run's masked model if the counterfactuals of a dataset need it."""
     needed = config.counterfactuals_of(dataset) == "masked_model"
     return _masked_model(config) if needed else None
 
@@ -59,13 +59,13 @@ BlockSize = Annotated[int, At("run_file.block_size")]
 TokenBudget = Annotated[int | None, At("models.{model}.token_budget")]  # None: by device
 # None: equivalence is not tested.
 EquivalenceMargin = Annotated[float | None, At("run_file.statistics.equivalence_margin")]
-# What scores explain: the preferred label word, the generated token, or a contrast.
+# Target of the scores: see `target` in the run file.
 TargetOfMethod = Annotated[
     Target, At(lambda config, method, dataset: config.target(method, dataset))
 ]
 ScopeOfRun = Annotated[Scope, At("run_file.evaluation.scope")]
 ModelLabels = Annotated[dict[str, str], At("models.*.label")]
 DatasetLabels = Annotated[dict[str, str], At("datasets.*.label")]
-# Of weights and activations, which the noise floor depends on.
+# Types of weights and activations, which determine the noise floor.
 NumberTypes = Annotated[dict[str, str], At("models.*.number_type")]
-Kind = Literal["models", "datasets"]  # of what is on the hub
+Kind = Literal["models", "datasets"]  # of a hub repository

@@ -21,7 +21,7 @@ class ResolveJob(JobSettings):
 
 
 def hub_models(config: Config) -> list[HubModel]:
-    """Return the models, masked one included, that a run loads from the hub, each revision once."""
+    """Return the models that a run loads from the hub, the masked one included, without repeats."""
     masked = config.masked_models.values() if config.needs_masked_model else ()
     entries = [*config.models.values(), *masked]
     sources = [entry.source for entry in entries if isinstance(entry.source, HubModel)]
@@ -44,6 +44,6 @@ def hub_datasets(config: Config) -> dict[str, HubDataset]:
 
 
 def commit_file(data: Path, source: HubModel | HubDataset) -> Path:
-    """Return where a source's commit lies in a run's data: once for all entries of a revision."""
+    """Return the path of a source's commit in a run's data, shared by entries of one revision."""
     kind: Kind = "models" if isinstance(source, HubModel) else "datasets"
     return data / "commits" / kind / source.repository / f"{source.revision}.json"

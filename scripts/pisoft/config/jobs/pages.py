@@ -15,12 +15,12 @@ from pisoft.config.resolved import Config
 from pisoft.config.run_file import GenerationSettings, PromptSettings
 from pisoft.config.settings import At, JobSettings
 
-PUBLISHED_MODELS = {  # labels of the paper's
+PUBLISHED_MODELS = {  # with the paper's labels
     "llama-3.1-8b-instruct": "Llama-3.1-8B-Instruct",
     "mistral-7b-instruct-v0.3": "Mistral-7B-Instruct-v0.3",
     "llama-3.1-70b-instruct": "Llama-3.1-70B-Instruct",
 }
-# What an entry is whose source is of this kind; one of kind `hub` may be the published one.
+# Descriptions of unpublished entries by kind of source; only `hub` entries may be published.
 OTHER_SOURCES = {
     "local": "weights in a local folder",
     "gguf": "weights in a GGUF file",
@@ -28,12 +28,12 @@ OTHER_SOURCES = {
     "file": "records in a local file",
     "embedded": "records made by the workflow",
 }
-# Entries of the catalogue with other records than the paper's, though the hub has them, ...
+# Catalogue entries on the hub whose records differ from the paper's, ...
 OTHER_RECORDS = {
     "sst2_glue": "phrases of GLUE, where the paper has sentences",
     "boolq": "the original release, where the paper has ERASER's",
 }
-# ... and one with the paper's, which are on no hub.
+# ... and an entry with the paper's records, which are not on the hub.
 PUBLISHED_FILES = ("boolq_eraser",)
 
 
@@ -44,7 +44,7 @@ class IndexJob(LabelSettings, of="run_file"):
 
 
 def _not_published(config: Config, kind: Kind) -> dict[str, str]:
-    """Return what those models or datasets are that are not as published."""
+    """Return descriptions of the models or datasets that differ from the published ones."""
     added = dict.fromkeys(getattr(config.run_file.catalogue, kind), "an entry of the run file")
     entries: Mapping[str, ModelEntry | DatasetEntry] = getattr(config, kind)
     origins = {
@@ -56,29 +56,29 @@ def _not_published(config: Config, kind: Kind) -> dict[str, str]:
 
 
 def published_models(config: Config) -> list[str]:
-    """Return the models of a run that are the paper's."""
+    """Return the models of a run that the paper reports."""
     unpublished = _not_published(config, "models")
     return [name for name in PUBLISHED_MODELS if name in config.models and name not in unpublished]
 
 
 class PublishedJob(JobSettings, of="run_file"):
-    """Settings of the comparison with the paper: what is not as published.
+    """Settings of the comparison with the paper, with the differences from it.
 
-    A model or a dataset is the published one if it is the catalogue's entry and comes from the hub;
-    of datasets :data:`OTHER_RECORDS` are none, and :data:`PUBLISHED_FILES` are some.
+    A model or dataset is published if it is a catalogue entry from the hub and none of
+    :data:`OTHER_RECORDS`, or if it is one of :data:`PUBLISHED_FILES`.
     """
 
     models: ModelLabels
     datasets: DatasetLabels
-    # What those are that are not the published ones.
+    # Descriptions of models and datasets that differ from the published ones.
     other_models: Annotated[dict[str, str], At(lambda config: _not_published(config, "models"))]
     other_datasets: Annotated[dict[str, str], At(lambda config: _not_published(config, "datasets"))]
     types: NumberTypes
-    # Of each method, with defaults.
+    # Options of each method, with defaults.
     options: Annotated[dict[str, dict[str, Any]], At("methods.*.resolved")]
     masked_model: str
     target: Target
-    # Of methods that have one of their own.
+    # Targets of methods that override the run's.
     targets: Annotated[dict[str, Target], At("methods.*.target")]
     prompts: PromptSettings
     generation: GenerationSettings
@@ -90,7 +90,7 @@ class ExplorerJob(ScoreSettings, LabelSettings, of="run_file.evaluation"):
     """Settings of `build_explorer`; the run must have an explorer."""
 
     run: Annotated[str, At("run_file.run")]
-    samples: Annotated[int, At("run_file.explorer.samples")]  # of each model and dataset
+    samples: Annotated[int, At("run_file.explorer.samples")]  # per model and dataset
     targets: Targets
     score_floor: float
     pi_grid: tuple[float, ...]

@@ -48,20 +48,20 @@ class SampleJob(JobSettings):
     """Settings of `sample_dataset`."""
 
     dataset: Annotated[str, At(dataset_of)]
-    # How many, or the range of a shard; None: all.
+    # Number of samples, or the range of a shard; None: all.
     samples: Annotated[int | tuple[int, int] | None, At(_samples)]
     seed: Seed
-    # How local files are read; other records have been fetched. A shard depends on its own alone.
+    # How to read local files; other sources are fetched. A shard depends on its records only.
     local: Annotated[FetchJob | None, At(_local)] = None
 
     @property
     def first(self) -> int:
-        """How many samples come before these."""
+        """Number of samples before this part."""
         return self.samples[0] if isinstance(self.samples, tuple) else 0
 
     @property
     def count(self) -> int | None:
-        """How many there are with those before; None: all."""
+        """Number of samples up to the end of this part; None: all."""
         return self.samples[1] if isinstance(self.samples, tuple) else self.samples
 
 

@@ -12,13 +12,13 @@ from pisoft.config.resolved import Config
 from pisoft.config.settings import At, JobSettings
 from pisoft.config.studies import RANDOM, Permuted
 
-# At how many retaining probabilities each step is measured; None: at all. With some, single samples
-# have no areas, of which means alone are estimated.
+# Retaining probabilities measured per step; None: all. With fewer, samples have no area under the
+# curve; only its mean is estimated.
 PiPerStep = Annotated[int | None, At("run_file.evaluation.pi_per_step")]
 
 
 class RunJob(JobSettings, of="run_file"):
-    """Settings of jobs that summarise all results of a run as they are."""
+    """Settings of jobs that summarise all results of a run."""
 
     run: str
 
@@ -33,7 +33,7 @@ class SummariseJob(JobSettings, of="run_file.evaluation"):
 class SummariseRankingJob(JobSettings):
     """Settings of `summarise_ranking`."""
 
-    # Datasets that cannot be ranked, and why.
+    # Datasets that cannot be ranked, with the reason.
     not_applicable: Annotated[dict[str, str], At("datasets.*.ranking_obstacle")]
 
 
@@ -46,21 +46,23 @@ def _other_targets(config: Config) -> dict[str, list[str]]:
         return config.target_token(method, dataset) != config.target_token(RANDOM, dataset)
 
     names = config.methods if RANDOM in config.methods else ()
-    return {one: [n for n in names if differs(n, one)] for one in config.datasets}
+    return {
+        dataset: [name for name in names if differs(name, dataset)] for dataset in config.datasets
+    }
 
 
 class DatamodelJob(DrawSettings, JobSettings, of="run_file.evaluation"):
     """Settings of `summarise_datamodel_scores`."""
 
     seed: Seed  # of the masks
-    # By dataset, methods that explain another token than random scores do.
+    # By dataset, methods that explain a different token than the random scores.
     other_targets: Annotated[dict[str, tuple[str, ...]], At(_other_targets)]
 
 
 class CompareJob(EvidenceJob):
     """Settings of `compare_methods`."""
 
-    # That explain the model.
+    # Methods of the model.
     methods: Annotated[tuple[str, ...], At(lambda config, model: config.methods_of(model))]
 
 
@@ -76,7 +78,7 @@ class MetricValidationJob(JobSettings, of="run_file.metric_validation"):
     """Settings of `validate_metrics`; the run must validate its metrics."""
 
     ladder: tuple[str, ...]  # controls from no noise to the most
-    middle: str  # the one of them that stands for noisy scores
+    middle: str  # the control that represents noisy scores
     seed: Seed
     pi_per_step: PiPerStep = None
 
@@ -108,8 +110,7 @@ class DensityJob(ScoreSettings, ResamplingJob, of="run_file.evaluation"):
 class SanityChecksJob(ScoreSettings, ResamplingJob, of="run_file.evaluation"):
     """Settings of `check_sanity`."""
 
-    # By model and variant, how many of its layers are reinitialised; None: it was trained on
-    # shuffled labels.
+    # By model and variant, the number of re-initialised layers; None: trained on shuffled labels.
     variants: Annotated[dict[str, dict[str, int | None]], At("studies.sanity_checks.variants")]
 
 
@@ -131,17 +132,17 @@ def _margin(config: Config) -> float | None:
 
 
 class DecisionsJob(StopSettings, JobSettings, of="run_file.stop"):
-    """Settings of `decide`; the run must say which are to be decided."""
+    """Settings of `decide`; the run must have a `stop` section."""
 
     margin: Annotated[float | None, At(_margin)]
     # Datasets whose records are not independent.
     clustered: Annotated[
         tuple[str, ...],
-        At(lambda config: [n for n, one in config.datasets.items() if one.cluster_column]),
+        At(lambda config: [n for n, entry in config.datasets.items() if entry.cluster_column]),
     ]
 
 
 class PermutedJob(ResamplingJob):
     """Settings of `estimate_permutation_baseline`."""
 
-    permuted: Annotated[dict[str, str], At(_permuted)]  # the method that each is of
+    permuted: Annotated[dict[str, str], At(_permuted)]  # the original method of each

@@ -13,12 +13,12 @@ from pisoft.config.settings import At, JobSettings
 
 
 class TrainingTask(JobSettings, of="datasets.{dataset}"):
-    """One embedded dataset as a tiny model learns it."""
+    """One embedded dataset as training data of a tiny model."""
 
     dataset: DatasetName
     generator: Annotated[str, At("datasets.{dataset}.source.task")]
     haystack: Annotated[Haystack | None, At("datasets.{dataset}.source.haystack")] = None
-    # Training must use other records.
+    # Seed of the evaluated records, which training must not use.
     evaluation_seed: Annotated[int, At("datasets.{dataset}.source.seed")]
     messages: tuple[Message, ...]
     labels: Labels | None
@@ -35,7 +35,7 @@ class TrainJob(JobSettings):
     model: ModelName
     source: Annotated[TrainedModel, At("models.{model}.source")]
     tasks: Annotated[tuple[TrainingTask, ...], At(_tasks)]
-    # Of the training records; else the model must be accurate.
+    # Shuffle the labels of the training records; otherwise, accuracy is required.
     shuffled_labels: Annotated[bool, At(lambda variant: variant == SHUFFLED_LABELS)]
 
 
