@@ -388,7 +388,7 @@ def test_a_changed_record_is_computed_again_with_its_shard_alone(tmp_path):
 # What is no result -----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", ["folder", "link to nothing"])
+@pytest.mark.parametrize("kind", ["folder", "broken link"])
 @pytest.mark.follows("but the workflow writes a file there; remove it")
 def test_what_is_no_file_is_named_where_a_result_belongs(done, tmp_path, kind):
     folder = shutil.copytree(done, tmp_path / "copy")

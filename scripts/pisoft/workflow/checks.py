@@ -1,4 +1,4 @@
-"""What is refused or warned of before any job, such as a configuration that is not valid."""
+"""Errors and warnings before any job runs, such as those of an invalid configuration."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from pisoft.config.shards import parts
 from pisoft.datasets.sources import check_columns
 from pisoft.errors import BenchmarkError
 
-HASHES = "PISOFT_CONFIGURATION"  # variable of the environment
+HASHES = "PISOFT_CONFIGURATION"  # environment variable
 
 
 def checked_run(raw: Mapping[str, Any], files: Iterable[str], folder: Path) -> Config:
-    """Validate a run file, and check that its records have columns and its datasets parts.
+    """Validate a run file, the columns of its records and the shards of its datasets.
 
     Raises:
-        WorkflowError: they are not valid.
+        WorkflowError: one of them is invalid.
     """
     try:
         config = load_run(raw, files, folder, load_method)
@@ -40,7 +40,7 @@ def checked_run(raw: Mapping[str, Any], files: Iterable[str], folder: Path) -> C
 
 
 def warn_of_idle_gpu(config: Config) -> None:
-    """Name the models that compute on the CPU of a machine with a GPU, though they need not."""
+    """Warn of models that compute on the CPU although the machine has a GPU for them."""
     on_cpu = [
         name
         for name, entry in config.models.items()
@@ -54,15 +54,15 @@ def warn_of_idle_gpu(config: Config) -> None:
 
 
 def check_unchanged(config: Config, environment: MutableMapping[str, str], is_run: bool) -> None:
-    """Refuse a job whose run began with another configuration.
+    """Refuse a job whose run began with a different configuration.
 
-    A job on a cluster parses the configuration when it starts, which may be days after its run did.
-    What was edited since would be computed, and recorded as what the run had asked for. So the
-    environment carries the hash of the run's configuration to its jobs, or several hashes, of a
-    workflow that uses this one as a module.
+    A cluster job parses the configuration when it starts, possibly days after its run did. Edits
+    made in between would enter its results as if the run had requested them. The environment
+    therefore passes the hash of the run's configuration to its jobs, or several hashes if another
+    workflow uses this one as a module.
 
     Raises:
-        WorkflowError: the run had another one.
+        WorkflowError: the configuration has changed since the run began.
     """
     current, seen = configuration_hash(config), environment.get(HASHES, "").split()
     if is_run:
@@ -76,5 +76,5 @@ def check_unchanged(config: Config, environment: MutableMapping[str, str], is_ru
 
 
 def configuration_hash(config: Config) -> str:
-    """Return what equal configurations have in common, whatever files they come from."""
+    """Return a hash of the resolved configuration, independent of the files it comes from."""
     return hashlib.sha256(config.model_dump_json().encode()).hexdigest()

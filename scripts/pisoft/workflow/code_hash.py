@@ -1,7 +1,7 @@
-"""What of the project's own code a job's results depend on, as one hash.
+"""Hash of the project's own code that a job's results depend on.
 
-Snakemake compares a job's parameters with those of the run that made its files. A hash among them
-re-runs exactly the jobs that an edit may change, wherever the code lies, whatever its time stamps.
+Snakemake compares a job's parameters with those of the run that made its files. With this hash
+among them, an edit re-runs exactly the jobs it may change, independent of paths and time stamps.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pisoft.errors import BenchmarkError, did_you_mean
 
 PACKAGE = Path(__file__).parents[1]
 SCRIPTS = PACKAGE.parent
-# An edit of these cannot change a number: they read, check, write, log, or word an error.
+# Edits of these modules cannot change a number: they read, check, write, log or word errors.
 NEUTRAL = (
     "pisoft.store.schemas",
     "pisoft.workflow.commandline",
@@ -33,21 +33,21 @@ NEUTRAL = (
 
 @cache
 def code_hash(script: str, *dependencies: str) -> str:
-    """Return a hash of a script, of the modules of the package that it imports, and of others.
+    """Return a hash of a script, the package modules that it imports, and further dependencies.
 
-    Others are modules that the script imports by name (`pisoft.tables.ranks`) and files that are
-    not code (`scripts/pisoft/pages/templates/page.html.jinja`).
+    Dependencies are modules that the script imports by name (`pisoft.tables.ranks`), and files that
+    are not code (`scripts/pisoft/pages/templates/page.html.jinja`).
 
     Raises:
-        BenchmarkError: no such module, with the nearest match in its package.
+        BenchmarkError: no such module; the message names the nearest match in its package.
     """
     file = SCRIPTS / f"{script}.py"
     modules = {name for name in dependencies if name.startswith("pisoft.")}
     files = [SCRIPTS.parent / name for name in dependencies if name not in modules]
     for name in sorted(modules - _graph().modules):
         package = name.rpartition(".")[0]
-        beside = [module for module in _graph().modules if module.rpartition(".")[0] == package]
-        raise BenchmarkError(f"code of {script}: no module '{name}'{did_you_mean(name, beside)}")
+        siblings = [module for module in _graph().modules if module.rpartition(".")[0] == package]
+        raise BenchmarkError(f"code of {script}: no module '{name}'{did_you_mean(name, siblings)}")
     used = _with_imports(modules | _imported_modules(file))
     digest = hashlib.sha256()
     for path in [file, *map(_module_file, sorted(used)), *files]:
@@ -57,12 +57,12 @@ def code_hash(script: str, *dependencies: str) -> str:
 
 
 def _with_imports(modules: Iterable[str]) -> set[str]:
-    """Return modules and all that they import, directly or not, except neutral ones."""
-    inside = tuple(f"{name}." for name in NEUTRAL)
+    """Return modules and their transitive imports, except neutral ones."""
+    neutral = tuple(f"{name}." for name in NEUTRAL)
     reached, waiting = set(), set(modules)
     while waiting:
         module = waiting.pop()
-        if not f"{module}.".startswith(inside) and module not in reached:
+        if not f"{module}.".startswith(neutral) and module not in reached:
             reached.add(module)
             waiting |= _graph().find_modules_directly_imported_by(module)
     return reached

@@ -1,4 +1,4 @@
-"""What every script's command line shares: logging, and one readable line for what went wrong."""
+"""The command line that all scripts share: options, logging, and errors in one readable line."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def run(main: Callable[[argparse.Namespace], None], parser: argparse.ArgumentPar
     Anything else is a defect of the benchmark: the traceback is shown, followed by a line that
     names the exception.
     """
-    # Imports stay until the process ends. Not searching them for garbage saves time in every
-    # collection, a second at the interpreter's end with torch and transformers.
+    # Imports live until the process ends. Excluding them from garbage collection saves time in
+    # every collection, and a second at exit with torch and transformers.
     gc.freeze()
     arguments = parser.parse_args()
     logging.setLogRecordFactory(_Record)
@@ -40,7 +40,7 @@ def run(main: Callable[[argparse.Namespace], None], parser: argparse.ArgumentPar
     try:
         main(arguments)
         sys.stdout.flush()
-    except BrokenPipeError:  # whoever read the output has seen enough
+    except BrokenPipeError:  # the reader of the output has closed it
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
     except BenchmarkError as error:
@@ -57,7 +57,7 @@ def run(main: Callable[[argparse.Namespace], None], parser: argparse.ArgumentPar
 
 
 class _Record(logging.LogRecord):
-    """What is logged, by libraries too, whatever handlers they have."""
+    """A record of any logger, those of libraries included, for any handler."""
 
     def getMessage(self) -> str:
         """Return the message without passwords."""
@@ -65,7 +65,7 @@ class _Record(logging.LogRecord):
 
 
 def job_parser(description: str | None, *options: str) -> argparse.ArgumentParser:
-    """Return the command line of a job: `--settings`, and options that are paths or `OPTIONS`."""
+    """Return the argument parser of a job: `--settings`, and options from `OPTIONS` or paths."""
     parser = argparse.ArgumentParser(description=description)
     for name in ("settings", *options):
         parser.add_argument(f"--{name}", **OPTIONS.get(name, {"required": True, "type": Path}))
@@ -73,7 +73,7 @@ def job_parser(description: str | None, *options: str) -> argparse.ArgumentParse
 
 
 def display_parser(description: str | None, *options: str) -> argparse.ArgumentParser:
-    """Return the command line of a job that draws displays, from patterns of files."""
+    """Return the argument parser of a job that draws displays from patterns of files."""
     parser = job_parser(description, "folder", "show", *options)
     parser.add_argument("--files", **PATTERNS)
     return parser
@@ -83,11 +83,12 @@ def summary_module(name: str) -> Any:
     """Import a module of `pisoft.statistics` that defines `summaries`.
 
     Raises:
-        BenchmarkError: there is none of this name, with the nearest match.
+        BenchmarkError: there is no such module; the message names the nearest match.
     """
     folder = Path(__file__).parents[1] / "statistics"
     files = {file.stem: file for file in sorted(folder.glob("*.py"))}
-    allowed = [one for one, file in files.items() if "\ndef summaries(" in file.read_text("utf-8")]
+    defines = "\ndef summaries("
+    allowed = [stem for stem, file in files.items() if defines in file.read_text("utf-8")]
     if name not in allowed:
         raise BenchmarkError(
             f"pisoft/statistics: unknown name '{name}'{did_you_mean(name, allowed)}"
@@ -115,12 +116,12 @@ class _Grouped(argparse.Action):
         setattr(namespace, self.dest, grouped)
 
 
-# Files by the kind of their rows; a pattern stands for several (pisoft.store.shards).
+# Files by the kind of their rows; a pattern stands for several files (pisoft.store.shards).
 _FILES = {"nargs": "*", "required": True, "action": _Grouped, "type": _pair, "metavar": "KIND=FILE"}
-_TEXT = {"nargs": "?", "const": "", "default": ""}  # rules cannot quote an empty one
+_TEXT = {"nargs": "?", "const": "", "default": ""}  # rules cannot quote an empty text
 PATTERNS: dict[str, Any] = {"nargs": "+", "default": [], "type": _pair, "metavar": "KIND=PATTERN"}
-MODEL_OPTIONS = ("output", "model", "gpus")  # of a job that loads a model, or its tokenizer
-# Options of jobs that are no single path.
+MODEL_OPTIONS = ("output", "model", "gpus")  # of jobs that load a model or its tokenizer
+# Options other than a single path.
 OPTIONS: dict[str, dict[str, Any]] = {
     "settings": {"required": True, "help": "the job's settings as JSON"},
     "records": {"nargs": "+", "required": True, "type": Path},
@@ -135,13 +136,13 @@ OPTIONS: dict[str, dict[str, Any]] = {
         "action": _Mapping,
         "type": _pair,
         "metavar": "TITLE=PAGE",
-        "help": "of the run, as in the bar of links of each",
+        "help": "pages of the run, for their navigation bar",
     },
     "model": {
         "nargs": "+",
         "required": True,
         "type": Path,
-        "help": "files in its folder; of the hub, the record of its commit",
+        "help": "files in its folder; for a hub model, the record of its commit",
     },
-    "gpus": {"type": int, "help": "how many the job was given; else it takes one"},
+    "gpus": {"type": int, "help": "number of GPUs given to the job; else it takes one"},
 }

@@ -1,4 +1,4 @@
-"""Tables, figures and pages: what they are made from, and how the report lists them."""
+"""Tables, figures and pages: their inputs and outputs, and their listing in the report."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from pisoft.pages.groups import DOCS, ORDER, group_of, reading_index
 from pisoft.store.schemas import FILES
 from pisoft.views.registry import Display, displays_in
 
-Cells = Callable[[str, str], list[str]]  # a pattern's files for the cells of a name
+Cells = Callable[[str, str], list[str]]  # from a pattern and the name of cells to their files
 # The report sorts categories by name, so they are numbered.
 CATEGORIES = {"pages": "1 Overview", "tables": "2 Tables", "figures": "3 Figures"}
-LABELS = {"protocol": "routing", "part": "shown"}  # of wildcards, where they are not their names
+LABELS = {"protocol": "routing", "part": "shown"}  # of wildcards, if other than their names
 TABLE_TEMPLATES = tuple(
     f"scripts/pisoft/tables/templates/{name}"
     for name in (
@@ -46,27 +46,27 @@ EXPLORER_TEMPLATES = (
 
 
 def reported_page(path: str, title: str) -> Any:
-    """Return the file of a page as the report lists it, with its caption of `rules/captions/`."""
+    """Return the file of a page, marked for the report with its caption from `rules/captions/`."""
     file, labels = f"captions/{Path(path).stem}.rst", {"page": title}
     return report(path, caption=file, category=CATEGORIES["pages"], labels=labels)
 
 
 class Displays:
-    """The `tables` or `figures` that a run has any of, in order of reading."""
+    """The non-empty `tables` or `figures` of a run, in reading order."""
 
     def __init__(self, room: str, data: Path, rules: Path, cells: Cells) -> None:
         self.room, self.data, self.rules, self._cells = room, data, rules, cells
         self.settings = {"tables": "display", "figures": "figure"}[room]
-        in_order = dict(sorted(displays_in(room).items(), key=lambda one: reading_index(one[0])))
-        self.paths = {name: self._paths_of(name, one) for name, one in in_order.items()}
-        self.displays = {name: one for name, one in in_order.items() if self.paths[name]}
+        in_order = dict(sorted(displays_in(room).items(), key=lambda item: reading_index(item[0])))
+        self.paths = {name: self._paths_of(name, display) for name, display in in_order.items()}
+        self.displays = {name: display for name, display in in_order.items() if self.paths[name]}
 
     def single(self) -> Mapping[str, Displays]:
-        """Return each display by itself, by name."""
-        every = {name: copy(self) for name in self.displays}
-        for name, alone in every.items():
-            alone.displays = {name: self.displays[name]}
-        return every
+        """Return each display as a collection of one, by name."""
+        collections = {name: copy(self) for name in self.displays}
+        for name, collection in collections.items():
+            collection.displays = {name: self.displays[name]}
+        return collections
 
     def titles(self) -> dict[str, str]:
         """Return the title of each page, by its path."""
@@ -86,7 +86,7 @@ class Displays:
         return {kind: [*files] for kind, files in inputs.items()}
 
     def outputs(self) -> dict[str, list[Any]]:
-        """Return the files of displays by their ending; the report lists those to look at."""
+        """Return the files of displays by extension; the last of each display is for the report."""
         outputs: dict[str, list[Any]] = {}
         for name, display in self.displays.items():
             for path in self.paths[name]:
@@ -100,11 +100,12 @@ class Displays:
         return [f"pisoft.{self.room}.{name}" for name in self.displays]
 
     def parameters(self) -> dict[str, Any]:
-        """Return what the job reads, as KIND=PATTERN, and what it writes below which folder."""
-        kinds = dict.fromkeys(kind for one in self.displays.values() for kind in one.reads)
+        """Return the job's input patterns as KIND=PATTERN, its output folder and paths in it."""
+        displays = self.displays.values()
+        kinds = dict.fromkeys(kind for display in displays for kind in display.reads)
         files = [f"{kind}={_pattern(self.data, kind)}" for kind in kinds]
         folder = str(self.data.parent / self.room)
-        return {  # functions, as Snakemake would fill in braces, and its linter objects to folders
+        return {  # functions: Snakemake would fill in braces, and its linter objects to folders
             "files": lambda wildcards: files,
             "folder": lambda wildcards: folder,
             "show": [path for name in self.displays for path in self.paths[name]],
@@ -115,10 +116,10 @@ class Displays:
         return [path for pattern in patterns for path in self._cells(pattern, display.cells)]
 
     def _reported(self, file: str, name: str, cell: Mapping[str, str]) -> Any:
-        """Return a file of a display as the report lists it, in the front page's group.
+        """Return a file of a display, marked for the report in its group of the front page.
 
-        The report sorts groups by name, so they are numbered; its search lists the files of all
-        together, so labels tell each from all others.
+        The report sorts groups by name, so they are numbered. Its search lists the files of all
+        groups together, so labels are unique.
         """
         caption, group = f"captions/{self.room}/{name}.rst", group_of(name)
         return report(
@@ -145,7 +146,7 @@ class FigurePages(Displays):
         return {"html": [*self.titles()]}
 
     def code(self) -> list[str]:
-        """Return the captions, as files of the project."""
+        """Return the caption files, relative to the project."""
         captions = [f"captions/figures/{name}.rst" for name in self.displays]
         return [f"rules/{file}" for file in captions if (self.rules / file).is_file()]
 

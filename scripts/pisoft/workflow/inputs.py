@@ -1,4 +1,4 @@
-"""What jobs read: records, weights and scores, where the configuration says they are."""
+"""Input files of jobs: records, weights and scores at the places that the configuration names."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from pisoft.workflow.seals import compares_content
 MASKED_MODEL_FILES = ("config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json")
 MODEL_FILES = (*MASKED_MODEL_FILES, "generation_config.json")
 MADE = ("trained", "unigram")  # kinds of sources whose folder a rule makes
-LOADED = ("*.json", "*.jinja", "*.safetensors", "*.model")  # of a local folder
+LOADED = ("*.json", "*.jinja", "*.safetensors", "*.model")  # files loaded from a local folder
 
 
 class Inputs:
@@ -53,19 +53,19 @@ class Inputs:
         return [str(commit_file(self.data, source))] if source.kind == "hub" else []
 
     def candidates(self, wildcards: Any) -> str | list[str]:
-        """Return the files with the records that a part is chosen from, local ones or fetched.
+        """Return the local or fetched files with the records that a part is sampled from.
 
-        Where :meth:`records_of_part` tells what is chosen, other times of files outdate nothing.
+        If :meth:`records_of_part` gives a hash, the files' modification times are ignored.
         """
         dataset = dataset_of(wildcards.part)
         files = self._local_files(dataset) or f"{self.data}/datasets/{dataset}.parquet"
         return [*map(ancient, files)] if self.records_of_part(wildcards) else files
 
     def records_of_part(self, wildcards: Any) -> str:
-        """Return a hash of a part's records, as local files have them now; "" if it is not known.
+        """Return a hash of a part's records in the present local files, or "" if unknown.
 
-        By it, a changed record outdates only the parts that hold it. It is not known of other
-        sources, of files not compared by content, and of unreadable ones, which the job reports.
+        With it, a changed record outdates only the parts that contain it. It is unknown for other
+        sources, for files not compared by content, and for unreadable files, which the job reports.
         """
         job = SampleJob.of(self.config, part=wildcards.part)
         if (turns := self._in_turns(job)) is None:
@@ -87,15 +87,15 @@ class Inputs:
         def files(wildcards: Any) -> list[str]:
             names = dict(wildcards.items())
             dataset = names.get("dataset") or dataset_of(names["part"])
-            every = parts(self.config, wildcards.model, dataset)
-            return [pattern.format(**{**names, "part": part}) for part in every]
+            part_names = parts(self.config, wildcards.model, dataset)
+            return [pattern.format(**{**names, "part": part}) for part in part_names]
 
         return files
 
     def enclosing(self, pattern: str) -> Callable[[Any], str]:
-        """Return an input function: a pattern's file for the part that a job's part lies in.
+        """Return an input function: a pattern's file for the part that contains a job's part.
 
-        Files of a pattern with `{method}` have the method's parts.
+        Files of a pattern with `{method}` are split into the method's parts.
         """
 
         def file(wildcards: Any) -> str:
@@ -108,7 +108,7 @@ class Inputs:
 
     @property
     def explained(self) -> dict[str, Callable[[Any], Any]]:
-        """Input functions of what is explained: prompts and answers."""
+        """Input functions of attribution: prompts and answers."""
         return {
             "prompts": self.enclosing(f"{self.data}/prompts/{{model}}/{{part}}.parquet"),
             "generations": self.enclosing(f"{self.data}/generations/{{model}}/{{part}}.parquet"),
@@ -116,7 +116,7 @@ class Inputs:
 
     @property
     def evaluated(self) -> dict[str, Callable[[Any], Any]]:
-        """Input functions of what is evaluated: prompts, answers, scores, and the model."""
+        """Input functions of evaluation: prompts, answers, scores and the model."""
         return {
             **self.explained,
             "attributions": self.enclosing(
@@ -126,21 +126,21 @@ class Inputs:
         }
 
     def model(self, wildcards: Any) -> list[str]:
-        """Return the files that a model is loaded from, so that a change of them is noticed.
+        """Return the files that a model is loaded from; a change of them re-runs jobs.
 
-        Of a model on the hub there is the record of its commit alone, unless it is converted.
+        For a hub model, this is only the record of its commit, unless it is converted.
         """
         if self.config.models[wildcards.model].is_converted:
             return [str(self.data / "models" / wildcards.model / file) for file in MODEL_FILES]
         return self.original_model(wildcards)
 
     def tokenizer(self, wildcards: Any) -> list[str]:
-        """Return the files that a model's tokenizer is loaded from: of the hub, no weights."""
+        """Return the files that a model's tokenizer is loaded from; no weights of hub models."""
         on_hub = isinstance(self.config.models[wildcards.model].source, HubModel)
         return self.original_model(wildcards) if on_hub else self.model(wildcards)
 
     def original_model(self, wildcards: Any) -> list[str]:
-        """Return such files of a model as its source has it; a retrained variant has a folder."""
+        """Return the files of a model before conversion; a retrained variant has its own folder."""
         variant = wildcards.get("variant", "")
         folder = wildcards.model + (variant if variant == MARK + SHUFFLED_LABELS else "")
         source = self.config.models[wildcards.model].source
@@ -149,12 +149,12 @@ class Inputs:
         return self._weights(source, f"models/{folder}", MODEL_FILES)
 
     def masked_model(self, wildcards: Any) -> list[str]:
-        """Return such files of the masked model, for methods that need it and no others."""
+        """Return the files of the masked model if the method needs it."""
         needed = self.config.evaluated_methods[wildcards.method].needs_masked_model
         return self._masked_model() if needed else []
 
     def replacements(self, wildcards: Any) -> list[str]:
-        """Return what the replacements of counterfactuals come from: a masked model, or prompts."""
+        """Return the files of the masked model or the prompts that supply replacement tokens."""
         source = self.config.counterfactuals_of(dataset_of(wildcards.part))
         if source == "records":
             return self.all_parts(f"{self.data}/prompts/{{model}}/{{part}}.parquet")(wildcards)
@@ -173,15 +173,15 @@ class Inputs:
         return sorted(str(path) for pattern in LOADED for path in Path(source.path).glob(pattern))
 
     def method_module(self, wildcards: Any) -> str:
-        """Return the module of a method: an edit re-runs this method's jobs and no others."""
+        """Return the module of a method: an edit re-runs the jobs of this method only."""
         return f"pisoft.attribution.{self.config.evaluated_methods[wildcards.method].file}"
 
     def given_scores(self, wildcards: Any) -> str:
-        """Return the file with a method's scores that were made elsewhere.
+        """Return the file with a method's imported scores.
 
         Raises:
-            SystemExit: there is no such file. Snakemake would take any other exception for one more
-                missing input, and pass over it where summaries of an earlier run are there.
+            SystemExit: there is no such file. Snakemake would treat any other exception as a
+                missing input, and ignore it if summaries of an earlier run exist.
         """
         source = self.config.sources(ScoresFile)[wildcards.method]
         path = source.path_of(wildcards.model, dataset_of(wildcards.part))
@@ -192,7 +192,7 @@ class Inputs:
         return path
 
     def permuted_scores(self, wildcards: Any) -> str | list[str]:
-        """Return the file with the scores that are permuted, if any are."""
+        """Return the file with the scores to permute, if any."""
         source = self.config.evaluated_methods[wildcards.method].source
         if not isinstance(source, Permuted):
             return []

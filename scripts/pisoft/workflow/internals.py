@@ -1,6 +1,6 @@
-"""Private names of Snakemake and its executors: used here, and nowhere else.
+"""Private names of Snakemake and its executors, used nowhere else.
 
-A version without one loses a convenience, logs one line, and computes the same results.
+A version that lacks one loses a convenience, logs one line and computes the same results.
 """
 
 from __future__ import annotations
@@ -12,18 +12,18 @@ from typing import Any
 from snakemake.logging import logger
 
 ROUND, CALL = "_schedule_reevalutation", "_open_jobs"  # of the scheduler
-SLURM, QUERY = "snakemake_executor_plugin_slurm", "query_job_status"  # a module, and a name in it
+SLURM, QUERY = "snakemake_executor_plugin_slurm", "query_job_status"  # a module and its function
 
 
 def one_timer(scheduler: Any) -> bool:
-    """Have a scheduler of Snakemake's start a timer only while it has none.
+    """Limit Snakemake's scheduler to one timer at a time.
 
-    With a limit to the rate of jobs, every round that chooses jobs starts a timer, which calls for
-    another round, which starts another timer. As each job that ends also calls for a round, there
-    are as many timers as jobs have ended: after thousands, rounds take all of a core. One timer
-    keeps the limit as well. It is a daemon, so that the end of a run does not wait for it.
+    With a limit on the job rate, every scheduling round starts a timer, which triggers another
+    round, which starts another timer. Finished jobs also trigger rounds, so timers accumulate:
+    after thousands of jobs, rounds occupy a whole core. A single timer enforces the limit just as
+    well. It is a daemon, so the end of a run does not wait for it.
 
-    False: a scheduler without :data:`ROUND` and :data:`CALL` is left as it is.
+    Returns False and changes nothing if the scheduler lacks :data:`ROUND` or :data:`CALL`.
     """
     if not (hasattr(scheduler, ROUND) and hasattr(scheduler, CALL)):
         logger.warning(
@@ -48,12 +48,12 @@ def one_timer(scheduler: Any) -> bool:
 
 
 def patient_with_slurm() -> bool:
-    """Have Snakemake wait for a Slurm that does not answer; its executor would forget its jobs.
+    """Make Snakemake wait while Slurm does not answer; its executor would forget its jobs.
 
-    Where a query of the states of jobs fails, executor 2.8.0 keeps none of the jobs that it asked
-    for, and waits for ever. An answer without any job has it keep them all and ask again.
+    When a query of job states fails, executor 2.8.0 drops the jobs it queried and waits for ever.
+    After an answer without jobs, it keeps them all and asks again.
 
-    False: without that executor, or its :data:`QUERY`, nothing changes.
+    Returns False and changes nothing without that executor or its :data:`QUERY`.
     """
     executor = sys.modules.get(SLURM)
     if executor is None:

@@ -1,4 +1,4 @@
-"""Jobs: wildcards; command, settings, code, files by the kind of their rows; resources."""
+"""Jobs: their parameters (command, settings, code, files), resources and wildcards."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from pisoft.store.shards import shortened
 from pisoft.workflow.code_hash import code_hash
 from pisoft.workflow.terminal import Planned
 
-CELL = ("{protocol}{operator}", "{model}{variant}", "{method}", "{part}")  # as in paths of jobs
+CELL = ("{protocol}{operator}", "{model}{variant}", "{method}", "{part}")  # as in the paths of jobs
 
 
 class Jobs:
-    """What the jobs of a run have in common."""
+    """Parameters and resources of the jobs of a run."""
 
     def __init__(self, config: Config, limits: RunLimits, scripts: Path, python: str) -> None:
         self.config, self.limits = config, limits
@@ -43,12 +43,11 @@ class Jobs:
         """Return the parameters that every job has.
 
         * ``command``: interpreter and script. As it depends on `resources`, Snakemake does not
-          compare it, so that a clone in another place computes nothing again. `option` names an
-          input that is an option of the script, but not of the rule's shell command.
-        * ``settings``: those of :data:`pisoft.config.jobs.JOBS` by this name, as JSON.
-        * ``code``: hash of the script, of all that it imports, and of `dependencies`,
-          modules and files that it does not; see :func:`code_hash`. `module` names one more by
-          the wildcards.
+          compare it, and a clone in another place recomputes nothing. `option` names an input to
+          pass as an option that the rule's shell command lacks.
+        * ``settings``: the settings of this name in :data:`pisoft.config.jobs.JOBS`, as JSON.
+        * ``code``: hash of the script, its imports, and `dependencies` that it does not import; see
+          :func:`code_hash`. With `module`, the only dependency follows from the wildcards.
         """
         command = f"{shlex.quote(self.python)} {shlex.quote(str(self.scripts / script))}.py"
         code = code_hash(script, *dependencies)
@@ -80,9 +79,9 @@ class Jobs:
         return settings_of
 
     def named_files(self, wildcards: Any, input: Any) -> list[str]:
-        """Return a job's input files as KIND=FILES, the kind being the input's name.
+        """Return a job's input files as KIND=FILES, where the kind is the input's name.
 
-        A list of files is of whole datasets, so patterns stand for it; one file may be a shard.
+        Lists of files cover whole datasets and become patterns; a single file may be a shard.
         """
         return [
             f"{kind}={name}"
@@ -91,15 +90,15 @@ class Jobs:
         ]
 
     def named_outputs(self, wildcards: Any, output: Any) -> list[str]:
-        """Return a job's output files in the same form; Snakemake goes by the argument's name."""
+        """Return a job's output files in the same form; Snakemake requires this argument's name."""
         return self.named_files(wildcards, output)
 
     def resource(self, name: str) -> Callable[[Any], Any]:
-        """Return a function: one resource of the catalogue entry of a job's model."""
+        """Return a resource function: a value from the catalogue entry of a job's model."""
         return lambda wildcards: getattr(self.config.models[wildcards.model].resources, name)
 
     def resources(self, rule: str) -> dict[str, Callable[..., Any]]:
-        """Return what a model's job asks for; its limits, as many times as it has been tried."""
+        """Return the resource functions of a model's job; its limits grow with each attempt."""
 
         def limit(name: str) -> Callable[[Any, int], int]:
             return lambda wildcards, attempt: (
@@ -117,7 +116,7 @@ class Jobs:
         return {"gpu": gpus, "mem_mb": limit("mem_mb"), "runtime": limit("runtime")}
 
     def planned(self, dag: Any) -> dict[int, Planned]:
-        """Return each job of a DAG of Snakemake's that has to run, by its number."""
+        """Return the jobs of a Snakemake DAG that have to run, by number."""
         return {
             dag.jobid(job): Planned(name, self.limits.seconds(name, cell_of(job.wildcards)))
             for job in dag.needrun_jobs(exclude_finished=False)
@@ -126,25 +125,25 @@ class Jobs:
 
 
 def cell_of(wildcards: Any) -> str:
-    """Return the wildcards of a job as they stand in its paths."""
+    """Return the cell of a job as written in its paths."""
     names = defaultdict(str, wildcards.items())
     return "/".join(filter(None, (key.format_map(names) for key in CELL)))
 
 
 def stated_throughput(settings: Any) -> float | None:
-    """Return the FLOP/s of a GPU that a profile's default-resources state; None without."""
+    """Return the GPU's FLOP/s from a profile's default-resources, or None if not stated."""
     text = (settings.default_resources or {}).get("throughput")
-    value = getattr(text, "raw", text)  # of Snakemake's class, or as Python's callers give it
+    value = getattr(text, "raw", text)  # of Snakemake's class, or a plain value from Python
     return None if value is None else flops_per_second(str(value))
 
 
 def one_of(names: Iterable[str]) -> str:
-    """Return the constraint of a wildcard that has only these values; without any, it has none."""
+    """Return a wildcard constraint that matches only these names; without names, nothing."""
     return "|".join(map(re.escape, names)) or "(?!)"
 
 
 def part_constraint(config: Config) -> str:
-    """Return the constraint of a job's part: its dataset, or a shard of it, `sst2/0-128`."""
+    """Return the wildcard constraint of parts: datasets, and shards such as `sst2/0-128`."""
     return "|".join(
         re.escape(name) + (r"/\d+-\d+" if entry.shard_size is not None else "")
         for name, entry in config.datasets.items()

@@ -1,4 +1,4 @@
-"""Which runs, which of their jobs, and which jobs of Slurm are at work in a folder."""
+"""Runs, their jobs and Slurm jobs that are active in a folder."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ import psutil
 
 from pisoft.errors import BenchmarkError
 
-RUNS = "PISOFT_RUNS"  # variable of the environment of jobs: folders of their runs' results
+RUNS = "PISOFT_RUNS"  # environment variable of jobs: result folders of their runs
 
 
 def runs_in(folder: Path) -> Iterator[tuple[int, str | None]]:
-    """Yield processes of Snakemake that work in a folder, and the job of Slurm each is part of.
+    """Yield the Snakemake processes that work in a folder, each with its Slurm job id, if any.
 
-    Jobs that a killed run left behind are among them.
+    Jobs that a killed run left behind are included.
     """
     for process in psutil.process_iter():
         try:
@@ -34,18 +34,18 @@ def runs_in(folder: Path) -> Iterator[tuple[int, str | None]]:
 def check_idle(folder: Path, results: Iterable[Path]) -> None:
     """Check that no job of an earlier driver still writes results of a run started in `folder`.
 
-    Snakemake's lock excludes other drivers; jobs of a killed driver go on. `results` are several
-    folders if the run is a module of another workflow.
+    Snakemake's lock excludes other drivers, but jobs of a killed driver go on. `results` has
+    several folders if the run is a module of another workflow.
 
     Raises:
-        BenchmarkError: there is one, with its process or its id in Slurm.
+        BenchmarkError: there is such a job; the message names its process or Slurm id.
     """
     written = {path.resolve() for path in results}
     for process in psutil.process_iter():
         with suppress(psutil.Error):
-            if both := written.intersection(_runs_of(process)):
+            if shared := written.intersection(_runs_of(process)):
                 raise BenchmarkError(
-                    f"{min(both)}: process {process.pid} is a job of an earlier run and would "
+                    f"{min(shared)}: process {process.pid} is a job of an earlier run and would "
                     f"write into this one: wait for it, or stop it with `kill {process.pid}`"
                 )
     if (folder / ".snakemake/slurm_logs").is_dir() and (jobs := jobs_in(folder, queued_jobs())):
@@ -56,34 +56,34 @@ def check_idle(folder: Path, results: Iterable[Path]) -> None:
 
 
 def _runs_of(process: psutil.Process) -> set[Path]:
-    """Return the folders of results of the runs that a process is a job of."""
+    """Return the result folders of the runs that a process is a job of."""
     return {*map(Path, filter(None, process.environ().get(RUNS, "").split(os.pathsep)))}
 
 
 def queued_jobs() -> dict[str, Path]:
-    """Return the folder of each job of Slurm that waits, runs or is ending, by its id."""
+    """Return the folders of pending, running and completing Slurm jobs, by job id."""
     if shutil.which("squeue") is None:
         return {}
-    listed = (line.split(" ", 1) for line in slurm("squeue", "--noheader", "--format=%A %Z"))
-    return {job: Path(directory) for job, directory in listed}
+    rows = (line.split(" ", 1) for line in slurm("squeue", "--noheader", "--format=%A %Z"))
+    return {job: Path(directory) for job, directory in rows}
 
 
 def jobs_in(folder: Path, queue: Mapping[str, Path]) -> list[str]:
-    """Return the ids of queued jobs that work in a folder, the present one left out."""
+    """Return the ids of queued jobs that work in a folder, except the current job's."""
     inside = {job for job, directory in queue.items() if directory.resolve() == folder.resolve()}
     return sorted(inside - {os.environ.get("SLURM_JOB_ID")}, key=int)
 
 
 def slurm(*command: str) -> list[str]:
-    """Return the lines that a command of Slurm prints.
+    """Run a Slurm command and return the lines of its output.
 
     Raises:
-        BenchmarkError: it fails, or does not answer.
+        BenchmarkError: the command fails or does not answer.
     """
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+        process = subprocess.run(command, capture_output=True, text=True, timeout=60)
     except subprocess.TimeoutExpired as error:
         raise BenchmarkError(f"{command[0]}: Slurm does not answer within a minute") from error
-    if done.returncode:
-        raise BenchmarkError(f"{command[0]}: Slurm refuses: {done.stderr.strip()}")
-    return done.stdout.splitlines()
+    if process.returncode:
+        raise BenchmarkError(f"{command[0]}: Slurm refuses: {process.stderr.strip()}")
+    return process.stdout.splitlines()

@@ -1,18 +1,18 @@
-"""Seals: beside every result lies a hash of its provenance and of its content.
+"""Seals: hashes of provenance and content, stored beside every result.
 
-Snakemake keeps records by path in `.snakemake`, takes a file without a record for up to date, and
+Snakemake keeps records by path in `.snakemake`, treats a file without a record as up to date, and
 never compares an output with what its job wrote. A seal, `.NAME.seal` beside `NAME`, holds
 
-* the *recipe* of the job: a hash of its outputs, wildcards, settings, code and command, and for
-  each input of its path with the recipe of the job that makes it, or of its name with its content
-  if it comes from outside, wherever it lies. A parameter with the name of an input stands for it:
-  the records of a shard, as files from outside have them. Recipes follow from configuration, code
-  and such files alone; no result is read for them;
-* the path of the file, its content as SHA-256, its size and its modification time.
+* the *recipe* of the job: a hash of its outputs, wildcards, settings, code, command and inputs. An
+  input of the workflow enters by its path and the recipe of its job; an external file by its name
+  and content, in any folder. A parameter with the name of an input replaces it: the records of a
+  shard replace the external files that contain them. Recipes depend only on configuration, code
+  and external files; no result is read for them;
+* the path of the file, the SHA-256 of its content, its size and its modification time.
 
-At the start of every call, a job with a result that does not match its seal counts as incomplete:
-Snakemake lists it in a dry run, and computes it and everything that depends on it again. When a job
-ends, its inputs are compared with their seals before its results are sealed.
+At every start, a job with a result that does not match its seal counts as incomplete: Snakemake
+lists it in a dry run, and recomputes it with everything that depends on it. When a job ends, its
+inputs are compared with their seals before its results are sealed.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ try:
 except ImportError:  # in a version that keeps its records elsewhere, which `seal_results` reports
     NO_PARAMS_CHANGE, FilePersistence = None, object
 
-LARGE = 64_000_000  # bytes; larger files from outside are compared by size alone
+LARGE = 64_000_000  # bytes; larger external files are compared by size only
 UNSEALED = "has no seal: nothing proves what made it"
 STALE = "was made with other settings, code or inputs than the run has now"
 CHANGED = "is not what its job wrote"
 MISSING = "is missing, but its seal is there"
 PROBLEMS = (UNSEALED, STALE, CHANGED, MISSING)
-LISTING = "PISOFT_LIST_PROBLEMS"  # variable of the environment: a dry run lists all of them
+LISTING = "PISOFT_LIST_PROBLEMS"  # environment variable: a dry run lists all problems
 PRIVATE = (
     "incomplete",
     "finished",
@@ -58,21 +58,21 @@ PRIVATE = (
 
 
 class Seal(NamedTuple):
-    """What made a file, and what its job wrote."""
+    """The recipe of a file, and the content that its job wrote."""
 
     recipe: str
-    file: str = ""  # a job's outputs have one recipe
+    file: str = ""  # the outputs of a job share its recipe
     content: str = ""
     size: int = -1
     modified: int = -1  # nanoseconds
 
 
-_runs: dict[Path, None] = {}  # folders of the results of this process; several, as modules
-VOID = Seal("")  # of a file that is known to be wrong; equal to no other
+_runs: dict[Path, None] = {}  # result folders of this process; several if runs are modules
+VOID = Seal("")  # of a file that is known to be wrong; equals no other seal
 
 
 class SealedPersistence(FilePersistence):
-    """Snakemake's records, and seals of the results of this workflow."""
+    """Snakemake's records, and the seals of this workflow's results."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
@@ -84,7 +84,7 @@ class SealedPersistence(FilePersistence):
         """Lock the run's files.
 
         Raises:
-            WorkflowError: jobs of an earlier run are alive, or an option lets wrong results pass.
+            WorkflowError: jobs of an earlier run are alive, or an option would pass wrong results.
         """
         if self.dag.ignore_incomplete:
             raise WorkflowError("--ignore-incomplete: would show results that no seal proves")
@@ -101,8 +101,8 @@ class SealedPersistence(FilePersistence):
         """Return incomplete outputs; a job whose results do not match their seals is forced.
 
         Raises:
-            WorkflowError: results without seals; or results that do not match theirs, where they
-                would be vouched for (`--touch`) or shown (`--report`).
+            WorkflowError: results have no seals; or they do not match them and would be vouched
+                for (`--touch`) or shown (`--report`).
         """
         workflow = self.dag.workflow
         files: list[Any] = await super().incomplete(job)
@@ -134,8 +134,8 @@ class SealedPersistence(FilePersistence):
             WorkflowError: they do not; Snakemake then deletes the job's outputs.
         """
         if not self.dag.workflow.is_main_process:
-            return  # a job of a driver that was killed stays incomplete: nothing sealed its results
-        if job in self._rejected:  # called once more, before the outputs are deleted
+            return  # a job of a killed driver stays incomplete: nothing sealed its results
+        if job in self._rejected:  # second call, before the outputs are deleted
             self._rejected.remove(job)
         elif has_seals(job):
             self._check_inputs(job)
@@ -144,30 +144,30 @@ class SealedPersistence(FilePersistence):
         await super().finished(job)
 
     def params_changed(self, job: Any, file: str | None = None) -> Any:
-        """Return what Snakemake sees changed in a job's settings; recipes replace it."""
+        """Return Snakemake's changes of a job's parameters; for sealed jobs, recipes decide."""
         return NO_PARAMS_CHANGE if has_seals(job) else super().params_changed(job, file)
 
     def _input_changed(self, job: Any, file: str | None = None) -> bool:
-        """Tell whether a job's inputs have other paths; recipes replace it."""
+        """Return whether a job's input paths have changed; for sealed jobs, recipes decide."""
         return not has_seals(job) and super()._input_changed(job, file)
 
     def _read_record(self, key: str) -> Any:
-        """Return Snakemake's record of a file; None: it has none, or one that nobody can read."""
+        """Return Snakemake's record of a file, or None if it is missing or unreadable."""
         try:
             return super()._read_record(key)
         except (OSError, ValueError):
             return None
 
     def _problems(self, job: Any) -> dict[str, str]:
-        """Return what is wrong with a job's results, by file; those without seals only if alone.
+        """Return the problems of a job's results by file; missing seals only if no other problem.
 
         Raises:
-            WorkflowError: a folder, or a link to nothing, lies where a result is to be.
+            WorkflowError: a folder or a broken link is in the place of a result.
         """
         problems = {}
         for file in job.output:
             if os.path.lexists(file) and not os.path.isfile(file):
-                kind = "folder" if os.path.isdir(file) else "link to nothing"
+                kind = "folder" if os.path.isdir(file) else "broken link"
                 raise WorkflowError(
                     f"{file}: is a {kind}, but the workflow writes a file there; remove it"
                 )
@@ -189,7 +189,7 @@ class SealedPersistence(FilePersistence):
         """Compare the inputs of a job with their seals.
 
         Raises:
-            WorkflowError: one does not match; its void seal lets the next call redo it and the job.
+            WorkflowError: an input does not match; its void seal makes the next run recompute both.
         """
         for file, maker in self._makers(job).items():
             seal = read_seal(file)
@@ -202,19 +202,19 @@ class SealedPersistence(FilePersistence):
                 )
 
     def _recipe(self, job: Any) -> str:
-        """Return the hash of what makes a job's outputs; see the module."""
+        """Return the recipe of a job; see the module."""
         if job not in self._recipes:
             makers = self._makers(job)
-            outside = [file for file in job.input if file not in makers]
+            external = [file for file in job.input if file not in makers]
             inputs = [(file, self._recipe(maker)) for file, maker in makers.items()]
-            # A parameter with the name of an input says what the job reads of files from outside.
-            represented = [files for name, files in job.input.items() if job.params.get(name)]
-            compared = [file for file in outside if not any(file in files for files in represented)]
-            # Not the rule's name, which is another one where this workflow is a module.
+            # A parameter with the name of an input replaces its external files.
+            replaced = [files for name, files in job.input.items() if job.params.get(name)]
+            compared = [file for file in external if not any(file in files for files in replaced)]
+            # Without the rule's name, which differs if this workflow is a module.
             parts = [
                 sorted(job.output),
                 sorted(job.wildcards.items()),
-                [_without_paths(text, outside) for text in self._params(job)],
+                [_without_paths(text, external) for text in self._params(job)],
                 job.rule.shellcmd,
                 sorted(inputs),
                 [(Path(file).name, content(file, LARGE)) for file in compared],  # in this order
@@ -223,7 +223,7 @@ class SealedPersistence(FilePersistence):
         return self._recipes[job]
 
     def _makers(self, job: Any) -> Mapping[str, Any]:
-        """Return the job of this workflow that makes each input of a job."""
+        """Return the inputs of a job that this workflow makes, each with its job."""
         return {
             file: maker
             for maker, files in self.dag.dependencies[job].items()
@@ -233,36 +233,36 @@ class SealedPersistence(FilePersistence):
 
 
 def seal_results(workflow: Any, results: Path) -> None:
-    """Have Snakemake seal the results of a run, and have its jobs carry the run's name.
+    """Make Snakemake seal the results of a run, and pass the run's folder to its jobs.
 
-    Without the private names used here, Snakemake keeps its own records, and one line is logged.
+    If Snakemake lacks a private name used here, results are not sealed, and one line is logged.
 
     Raises:
-        WorkflowError: the records are to be in a database, which knows no seals.
+        WorkflowError: Snakemake is to keep its records in a database, which cannot hold seals.
     """
-    import snakemake.workflow  # it imports everything else, so not before Snakemake does
+    import snakemake.workflow  # imports everything else, so not before Snakemake does
 
     if workflow.is_main_process:
         _runs[results.resolve()] = None
         os.environ[RUNS] = os.pathsep.join(map(str, _runs))
     if workflow.workflow_settings.persistence_backend != PersistenceBackend.FILE:
         raise WorkflowError("--persistence-backend: its records know no seals; allowed is 'file'")
-    lacking = [name for name in PRIVATE if not hasattr(FilePersistence, name)]
-    if hasattr(snakemake.workflow, "FilePersistence") and not lacking:
+    missing = [name for name in PRIVATE if not hasattr(FilePersistence, name)]
+    if hasattr(snakemake.workflow, "FilePersistence") and not missing:
         snakemake.workflow.FilePersistence = SealedPersistence
     else:
         logger.warning("Results are not sealed: this version of Snakemake keeps its records apart")
 
 
 def has_seals(job: Any) -> bool:
-    """Tell whether a job is one of this workflow, whose results are sealed."""
+    """Return whether a job belongs to this workflow and its results are sealed."""
     return {"settings", "code"} <= {*job.params.keys()} and job.params.get("sealed", True)
 
 
 def _without_paths(settings: str, files: Iterable[str]) -> str:
-    """Return settings, as JSON, with no paths of files and of the folders that they lie in."""
+    """Replace the paths of files and of their folders in JSON settings by a placeholder."""
     for path in {path for file in files for path in (file, str(Path(file).parent))}:
-        settings = settings.replace(json.dumps(path), "path")  # unlike any string, without quotes
+        settings = settings.replace(json.dumps(path), "path")  # unquoted, unlike any string
     return settings
 
 
@@ -273,7 +273,7 @@ def seal_path(file: str) -> Path:
 
 
 def read_seal(file: str) -> Seal | None:
-    """Return the seal of a file; None: it has none; void: its seal is damaged."""
+    """Return the seal of a file; None if it has none, `VOID` if the seal is damaged."""
     try:
         return Seal(**json.loads(seal_path(file).read_bytes()))
     except FileNotFoundError:
@@ -283,7 +283,7 @@ def read_seal(file: str) -> Seal | None:
 
 
 def write_seal(file: str, seal: Seal) -> None:
-    """Write the seal of a file, whole or not at all."""
+    """Write the seal of a file atomically."""
     path = seal_path(file)
     temporary = path.with_suffix(".new")
     temporary.write_text(json.dumps(seal._asdict()), encoding="utf-8")
@@ -291,10 +291,10 @@ def write_seal(file: str, seal: Seal) -> None:
 
 
 def matches(file: str, seal: Seal) -> bool:
-    """Tell whether a file is what its seal says.
+    """Return whether a file matches its seal.
 
-    A large file, or a Parquet file, whose pages have checksums that its readers verify, is not read
-    if its size and time are those of the seal.
+    Large files, and Parquet files, whose readers verify checksums of pages, are not read if their
+    size and modification time match.
     """
     _, size, modified = facts(file, read=False)
     if (size, modified) == (seal.size, seal.modified) and (
@@ -312,18 +312,18 @@ def facts(file: str, read: bool = True) -> tuple[str, int, int]:
 
 
 def compares_content(files: Iterable[str]) -> bool:
-    """Tell whether files from outside are small enough to be compared by content."""
+    """Return whether all external files are small enough to be compared by content."""
     return all(os.path.getsize(file) <= LARGE for file in files)
 
 
 def content(file: str, limit: int | None = None) -> str:
-    """Return the SHA-256 of a file; of one larger than a limit, its size."""
+    """Return the SHA-256 of a file, or its size if it exceeds the limit in bytes."""
     size = os.path.getsize(file)
     return f"{size} bytes" if limit is not None and size > limit else facts(file)[0]
 
 
 @cache
 def _hash(file: str, size: int, modified: int) -> str:
-    """Return the SHA-256 of a file, read once for each size and time."""
+    """Return the SHA-256 of a file, cached by size and modification time."""
     with open(file, "rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()

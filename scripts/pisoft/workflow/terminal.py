@@ -1,4 +1,4 @@
-"""What a run says on the terminal: a line for each job, and in the end what came out."""
+"""Terminal output of a run: a line per job, and the conclusion at the end."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from snakemake.settings.enums import Quietness
 
 from pisoft.formatting import duration
 
-# What Snakemake says besides, once or before each round of jobs. Its own log file keeps all of it.
+# Messages of Snakemake that are not shown. Its own log file keeps all of them.
 OMITTED_EVENTS = ("run_info", "job_started", "resources_info")
 OMITTED_TEXTS = (
     "Select jobs to execute",
@@ -29,34 +29,34 @@ OMITTED_TEXTS = (
     "Singularity containers: ignored",
 )
 NOTHING = "Nothing to be done"
-STATUS_INTERVAL = 2.0  # seconds between two looks at what a running job says
-FULL = 100_000  # bytes: a disk with less has no room for a result
-EARLY = 0.03  # of the planned work: too little to predict the time left
-CLEAR = "\r\033[K"  # to the beginning of the terminal's last line, and nothing on it
+STATUS_INTERVAL = 2.0  # seconds between updates of the status line
+FULL = 100_000  # bytes; a disk with less free space is full
+EARLY = 0.03  # fraction of the planned work that is too small to predict the remaining time
+CLEAR = "\r\033[K"  # go to the start of the terminal's last line and erase it
 
 
 class Planned(NamedTuple):
-    """A job that a run has to do: its rule, and about how many seconds it takes."""
+    """A job that has to run: its rule and its expected runtime in seconds."""
 
     rule: str
     seconds: float
 
 
 class Job(NamedTuple):
-    """A running job: what it does, its log file if it has one, and when it began."""
+    """A running job: its message, its log file if it has one, and its start time."""
 
     message: str
     log: Path | None
     begin: float
 
 
-Plan = Callable[[], Mapping[int, Planned]]  # of all jobs that a run has to do, by number
+Plan = Callable[[], Mapping[int, Planned]]  # all jobs that have to run, by number
 
 
 def one_line_per_job(logger: logging.Logger, ending: Callable[[], str], plan: Plan) -> None:
-    """Have a logger of Snakemake's say one line for each job; see :class:`JobLines`.
+    """Make a Snakemake logger write one line per job; see :class:`JobLines`.
 
-    A logger without a handler of the terminal is left as it is: a plugin (`--logger`) writes there.
+    A logger without a terminal handler is left unchanged: a plugin (`--logger`) writes there.
     """
     for handler in logger.handlers:
         to_file = isinstance(handler, logging.FileHandler)
@@ -67,14 +67,14 @@ def one_line_per_job(logger: logging.Logger, ending: Callable[[], str], plan: Pl
 
 
 class JobLines(logging.Handler):
-    """Shows by another handler one line for each job that has ended, in place of Snakemake's.
+    """Writes one line per finished job to another handler, in place of Snakemake's lines.
 
-    Errors, warnings and unknown records reach that handler as they are. On a terminal, lines are
-    cut to its width, and the last line is what the longest-running job says in its log file.
+    Errors, warnings and unknown records reach that handler unchanged. On a terminal, lines are cut
+    to its width, and the last line is a status: the latest log line of the longest-running job.
 
     Args:
-        ending: what is said where nothing was to be done.
-        plan: what is to be done; called when the first job has ended.
+        ending: text for a run that has nothing to do.
+        plan: the jobs to run; called when the first job has ended.
     """
 
     def __init__(
@@ -83,10 +83,10 @@ class JobLines(logging.Handler):
         super().__init__()
         self.handler, self.ending = handler, ending
         self.plan = cache(plan)
-        self.running: dict[int, Job] = {}  # by number; the first has run for longest
-        self.ended: dict[int, Job] = {}  # those that wait for the count of all
+        self.running: dict[int, Job] = {}  # by number; the first has run longest
+        self.ended: dict[int, Job] = {}  # finished jobs whose line awaits the total count
         self.begin: float | None = None  # of the first job
-        self.seconds: dict[int, float] = {}  # that ended jobs took
+        self.seconds: dict[int, float] = {}  # runtimes of finished jobs
         self.on_terminal = handler.stream.isatty()
         if self.on_terminal:
             threading.Thread(target=self._keep_status, daemon=True).start()
@@ -96,7 +96,7 @@ class JobLines(logging.Handler):
         fields: Any = record  # its attributes depend on the event
         match getattr(record, "event", None):
             case "job_info":
-                message = (fields.rule_msg or fields.rule_name).rstrip()  # of a rule without a cell
+                message = (fields.rule_msg or fields.rule_name).rstrip()  # a rule may lack a cell
                 log = Path(fields.log[0]) if fields.log else None
                 job = self.running[fields.jobid] = Job(message, log, time.monotonic())
                 self.begin = self.begin or job.begin
@@ -104,7 +104,7 @@ class JobLines(logging.Handler):
                 if fields.job_id in self.running:
                     self.ended[fields.job_id] = self.running.pop(fields.job_id)
             case "progress":
-                total = min(fields.total, len(self.plan()))  # not of jobs beyond --until
+                total = min(fields.total, len(self.plan()))  # without jobs beyond --until
                 for number, job in self.ended.items():
                     line = self._line(number, job, fields.done, total)
                     self._show(_record(line, quietness=Quietness.PROGRESS))
@@ -112,7 +112,7 @@ class JobLines(logging.Handler):
             case "job_error":
                 logs = [Path(log) for log in fields.log]
                 self.running.pop(fields.jobid, None)
-                # Snakemake shows none behind an empty one, as a job has that Slurm has killed.
+                # Snakemake shows no log after an empty one, which a job killed by Slurm has.
                 fields.log = [str(log) for log in logs if log.is_file() and log.stat().st_size]
                 self._show(record)
                 if logs and disk_is_full(logs[0]):
@@ -128,8 +128,8 @@ class JobLines(logging.Handler):
         self.seconds[number] = now - job.begin
         count, end = f"{done:>{len(str(total))}} of {total}  ", f": {duration(now - job.begin)}"
         if done < total and self.begin is not None and work_done(self.plan(), self.seconds) > EARLY:
-            left = time_left(self.plan(), self.seconds, now - self.begin)
-            end += f", {in_words(left)} left"
+            remaining = time_left(self.plan(), self.seconds, now - self.begin)
+            end += f", {in_words(remaining)} left"
         width = get_terminal_size().columns - len(count + end) if self.on_terminal else None
         return count + shortened(job.message, width) + end
 
@@ -149,7 +149,7 @@ class JobLines(logging.Handler):
                     self.handler.stream.flush()
 
     def status(self) -> str:
-        """Return what the job that has run for longest does and has said last."""
+        """Return the message of the longest-running job and the last line of its log."""
         job, *more_jobs = self.running.values()
         more = f" (and {len(more_jobs)} more)" if more_jobs else ""
         last_line = ""
@@ -160,17 +160,17 @@ class JobLines(logging.Handler):
 
 
 def work_done(plan: Mapping[int, Planned], ended: Iterable[int]) -> float:
-    """Return the share of a run's planned work that jobs, by number, have done."""
+    """Return the fraction of a run's planned work that finished jobs, by number, have done."""
     total = sum(job.seconds for job in plan.values()) or 1
     return sum(plan[number].seconds for number in ended if number in plan) / total
 
 
 def time_left(plan: Mapping[int, Planned], seconds: Mapping[int, float], elapsed: float) -> float:
-    """Return how many seconds a run still takes, if it does as much at once as it did so far.
+    """Estimate the remaining seconds of a run, at its parallelism so far.
 
-    A rule's remaining jobs keep the pace of its ended ones, actual over planned time; rules without
-    one take the median pace, which one slow rule does not move. `seconds` are of ended jobs, at
-    least one; `elapsed` are since the first job began.
+    A rule's remaining jobs keep the pace of its finished jobs, actual over planned time; rules
+    without finished jobs take the median pace, which is robust to one slow rule. `seconds` are
+    runtimes of finished jobs, at least one; `elapsed` is the time since the first job began.
     """
     planned: dict[str, float] = defaultdict(float)
     spent: dict[str, float] = defaultdict(float)
@@ -179,27 +179,27 @@ def time_left(plan: Mapping[int, Planned], seconds: Mapping[int, float], elapsed
         planned[rule] += expected
         spent[rule] += job_seconds
     pace = {rule: spent[rule] / (planned[rule] or 1) for rule in spent}
-    usual = median(pace.values())
+    median_pace = median(pace.values())
     remaining = (job for number, job in plan.items() if number not in seconds)
-    left = sum(expected * pace.get(rule, usual) for rule, expected in remaining)
-    return left * elapsed / (sum(seconds.values()) or 1)
+    work = sum(expected * pace.get(rule, median_pace) for rule, expected in remaining)
+    return work * elapsed / (sum(seconds.values()) or 1)
 
 
 def conclusion(verdicts: str, front: Path) -> str:
-    """Return what a run says at its end, in lines of 80 characters: what came out, what to open."""
+    """Return the closing text of a run in lines of 80 characters: verdicts and the page to open."""
     lines = [fill(line, 80, subsequent_indent="  ") for line in verdicts.splitlines()]
     command = {"darwin": "open", "win32": "start"}.get(sys.platform, "xdg-open")
     return "\n".join(["", *lines, "", f"Start here:  {command} {front}\n"])
 
 
 def disk_is_full(file: Path) -> bool:
-    """Tell whether the disk of a file has no room left, not even for the reason of a failure."""
+    """Return whether the disk of a file is full, so that not even an error can be written."""
     folder = next(folder for folder in file.absolute().parents if folder.is_dir())
     return disk_usage(folder).free < FULL
 
 
 def in_words(seconds: float) -> str:
-    """Return a time in whole seconds, minutes or hours, whichever is the first below 100."""
+    """Return a time in whole seconds, minutes or hours, in the first unit with less than 100."""
     for size, unit in ((1, "second"), (60, "minute")):
         if (count := round(seconds / size)) < 100:
             return f"{count} {unit}{'' if count == 1 else 's'}"
@@ -207,7 +207,7 @@ def in_words(seconds: float) -> str:
 
 
 def shortened(text: str, width: int | None) -> str:
-    """Return a text that is at most so wide, its end cut off; None: any width."""
+    """Cut a text to at most `width` characters; None: any width."""
     return text if width is None or len(text) <= width else text[: max(0, width - 1)] + "…"
 
 
