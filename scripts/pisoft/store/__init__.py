@@ -1,1 +1,1 @@
-"""Files that carry the data: schemas, checked reading and writing, shards, provenance."""
+"""Data files: schemas, validated reading and writing, shards, provenance."""

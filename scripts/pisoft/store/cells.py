@@ -1,7 +1,7 @@
-"""Reading prompts, answers and scores that have to belong together.
+"""Consistent reading of prompts, answers and scores.
 
-:mod:`pisoft.store.parquet` checks each file by itself. Here, rows of different files are compared:
-the same samples, masks and scores as long as their prompts, the steps and targets of the answers.
+:mod:`pisoft.store.parquet` checks each file on its own. Here, files are checked against each other:
+equal samples, masks and scores of the prompts' lengths, and the answers' steps and targets.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ def read_pairs(
     target: Target = "label",
     rows: tuple[int, int] | None = None,
 ) -> list[tuple[Row, Row]]:
-    """Read prompts and their answers, only those of the range `rows` if there is one.
+    """Read prompts and their answers, of the range `rows` only if given.
 
     Raises:
-        BenchmarkError: as :func:`read_prompts` and :func:`read_generations`.
+        BenchmarkError: see :func:`read_prompts` and :func:`read_generations`.
     """
     prompt_rows = read_prompts(prompts)
     answers = read_generations(generations, prompts, prompt_rows, target)
@@ -46,11 +46,11 @@ def read_cell(
     """Read prompts, their answers and scores; see :func:`read_pairs`.
 
     Raises:
-        BenchmarkError: as :func:`read_pairs` and :func:`read_attributions`.
+        BenchmarkError: see :func:`read_pairs` and :func:`read_attributions`.
     """
-    every = read_pairs(prompts, generations, target)
-    pairs = every[slice(*(rows or (None,)))]
-    scores = read_attributions(attributions, prompts, [prompt for prompt, _ in every], pairs)
+    all_pairs = read_pairs(prompts, generations, target)
+    pairs = all_pairs[slice(*(rows or (None,)))]
+    scores = read_attributions(attributions, prompts, [prompt for prompt, _ in all_pairs], pairs)
     return [(*pair, pair_scores) for pair, pair_scores in zip(pairs, scores, strict=True)]
 
 
@@ -58,8 +58,8 @@ def read_prompts(path: Path) -> list[Row]:
     """Read `prompts` rows.
 
     Raises:
-        BenchmarkError: an unreadable file, a sample that is there twice, a mask of another length
-            than the prompt, or a label that is none of the label words.
+        BenchmarkError: an unreadable file, a duplicate sample, a mask whose length differs from
+            the prompt's, or a label that is not a label word.
     """
     rows = read_rows(path, "prompts")
     seen: set[str] = set()
@@ -76,13 +76,13 @@ def read_generations(
 ) -> list[Row]:
     """Read the `generations` rows of prompts, in their order.
 
-    Where the answer is a label word and the target `generated`, `target_ids` has the token that the
-    model would generate in place of the label word's. Where the target is `contrastive`, there is
-    `foil_ids`, the runner-up of each step. Where it is `span`, there is `spanned`.
+    If the answer is a label word and the target is `generated`, `target_ids` holds the token that
+    the model would generate instead. Target `contrastive` adds `foil_ids`, the runner-up of each
+    step; target `span` adds `spanned`.
 
     Raises:
-        BenchmarkError: an unreadable file, one that lacks a sample or has another, or a step,
-            target, runner-up or label that does not fit or is not there.
+        BenchmarkError: an unreadable file, a missing or additional sample, or a step, target,
+            runner-up or label that is missing or inconsistent.
     """
     by_sample = _rows_by_sample(path, "generations", prompts_path, prompts)
     for prompt in prompts:
@@ -104,7 +104,7 @@ def read_generations(
 
 
 def target_text(answer: Mapping[str, Any], step: int, target: Target) -> str | None:
-    """Return what the token says that scores of an answer's step explain; None: not known."""
+    """Return the text of the token that the scores of a step explain; None if unknown."""
     if target == "generated" and answer["predicted_label"] is not None:
         return answer["greedy_token_text"]
     return dict(enumerate(answer["output_token_texts"])).get(step)
@@ -113,11 +113,11 @@ def target_text(answer: Mapping[str, Any], step: int, target: Target) -> str | N
 def read_attributions(
     path: Path, prompts_path: Path, prompts: Sequence[Row], pairs: Sequence[tuple[Row, Row]]
 ) -> list[list[Row]]:
-    """Read the `attributions` rows of some of the prompts, each paired with its answer.
+    """Read the `attributions` rows of `pairs`: some of the prompts, with their answers.
 
     Raises:
-        BenchmarkError: the file is unreadable, lacks one of the samples or has another one than
-            the prompts, its steps are not those of the answers, or its scores do not fit.
+        BenchmarkError: the file is unreadable, lacks a sample or has one without a prompt, its
+            steps differ from the answers' steps, or its scores do not fit.
     """
     by_sample = _rows_by_sample(path, "attributions", prompts_path, prompts)
     for prompt, generation in pairs:
@@ -134,7 +134,7 @@ def read_attributions(
 def _rows_by_sample(
     path: Path, kind: str, prompts_path: Path, prompts: Sequence[Row]
 ) -> dict[str, list[Row]]:
-    """Read the rows of each sample that has a prompt, in the order of the prompts."""
+    """Read rows, grouped by sample in the order of the prompts."""
     by_sample: dict[str, list[Row]] = {prompt["sample_id"]: [] for prompt in prompts}
     for row in read_rows(path, kind):
         if row["sample_id"] not in by_sample:
@@ -153,7 +153,7 @@ def check_scores(path: Path, row: Mapping[str, Any], prompt: Row) -> None:
     """Check that an `attributions` row has a finite score for each token of its prompt.
 
     Raises:
-        BenchmarkError: it is ok, and has not.
+        BenchmarkError: the row's status is ok, but a score is missing or not finite.
     """
     if row["status"] != OK:
         return
@@ -172,9 +172,9 @@ def _check_prompt(path: Path, row: Row) -> None:
     for name in _PER_TOKEN:
         if row[name] is not None and len(row[name]) != tokens:
             _refuse(path, row["sample_id"], f"'{name}' has {len(row[name])} values, not {tokens}")
-    for one in row["counterfactuals"] or ():
-        if (count := len(one["evidence_mask"])) != tokens:
-            mask = f"the 'evidence_mask' of answer '{one['answer']}'"
+    for counterfactual in row["counterfactuals"] or ():
+        if (count := len(counterfactual["evidence_mask"])) != tokens:
+            mask = f"the 'evidence_mask' of answer '{counterfactual['answer']}'"
             _refuse(path, row["sample_id"], f"{mask} has {count} values, not {tokens}")
     words, ids = row["label_words"], row["label_token_ids"]
     if len(words) != len(ids):

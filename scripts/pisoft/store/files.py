@@ -1,4 +1,4 @@
-"""Results as files: written whole or not at all."""
+"""Atomic writing of files."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from pisoft.errors import BenchmarkError
 
 @contextmanager
 def whole_files(*paths: Path) -> Iterator[list[Path]]:
-    """Yield temporary paths that become the files, in new folders if need be, when the block ends.
+    """Yield temporary paths that replace the files when the block ends; missing folders are made.
 
     Raises:
-        BenchmarkError: the disk refuses a file; there is none then, or the one from before.
+        BenchmarkError: a file cannot be written; a previous file stays in place.
     """
     try:
         for path in paths:

@@ -1,7 +1,7 @@
 """Reading and writing the Parquet files that :mod:`pisoft.store.schemas` declares.
 
 Files are checked against their schema when written and read. Writes are atomic: a temporary file in
-the same folder, then a rename. Failures are rows with a `status`, never missing rows.
+the same folder, then a rename. Failures are rows with a `status`; rows are never missing.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ CONSTANT_SCORES = "constant_scores"
 CONSTANT_CHANGES = "constant_changes"
 TOO_FEW_MASKS = "too_few_masks"
 OTHER_TARGET = "other_target"
-STATUSES = {  # and what each of them means
+STATUSES = {  # with their meanings
     OK: "there is a result",
     EMPTY_RECORD: "a field of the record has no text",
     UNKNOWN_LABEL: "the record's label has no label word",
@@ -55,7 +55,7 @@ STATUSES = {  # and what each of them means
     NO_CONTENT_TOKENS: "no token of the prompt comes from the record, or none may be perturbed",
     CONTROL_TOKEN: "the record's text spells one of the model's control tokens",
     NO_EVIDENCE: "no token of the prompt is marked as evidence",
-    ANSWER_NOT_STATED: "no evidence of the record states what the model answers",
+    ANSWER_NOT_STATED: "no evidence of the record states the model's answer",
     ANSWER_UNCHANGED: "the model answers the same when the evidence states another answer",
     PROMPT_TOO_LONG: "the prompt is too long even when shortened as far as allowed",
     EMPTY_GENERATION: "the model ended its answer before the first token",
@@ -74,8 +74,8 @@ STATUSES = {  # and what each of them means
 logger = logging.getLogger(__name__)
 
 _REPAIR = "delete the file and run the workflow again"
-ROWS_IN_A_GROUP = 2**16  # about a cell of a summary: readers of one cell skip the others
-PEAKS = ("peak_memory_mb", "peak_device_memory_mb")  # facts
+ROWS_IN_A_GROUP = 2**16  # about one cell of a summary: readers of one cell skip other groups
+PEAKS = ("peak_memory_mb", "peak_device_memory_mb")  # facts of which shards keep the maximum
 PACKAGES = (
     *("torch", "transformers", "tokenizers", "inseq", "captum", "bitsandbytes"),
     *("datasets", "pyarrow", "pandas", "numpy"),
@@ -83,7 +83,7 @@ PACKAGES = (
 
 
 def meanings(statuses: Iterable[str]) -> str:
-    """Explain the statuses other than `ok`, in one line."""
+    """Explain the statuses other than `ok` in one line."""
     failures = dict.fromkeys(status for status in statuses if status != OK)
     return "; ".join(f"{status}: {STATUSES[status]}" for status in failures)
 
@@ -97,18 +97,18 @@ def write_rows(
         path: the file; missing folders are made.
         kind: a key of :data:`pisoft.store.schemas.SCHEMAS`.
         rows: mappings with exactly the schema's columns.
-        provenance: of the file; see :func:`provenance`.
+        provenance: provenance of the file; see :func:`provenance`.
 
     Raises:
-        BenchmarkError: a column is missing, unknown, of the wrong type, or null where it may not
-            be; or the disk refuses the file.
+        BenchmarkError: a column is missing, unknown, of the wrong type, or has a forbidden null; or
+            the file cannot be written.
     """
     schema = SCHEMAS[kind]
     rows = list(rows)
     for row in rows:
         if set(row) != set(schema.names):
-            odd = sorted(set(row) ^ set(schema.names))
-            raise BenchmarkError(f"{path}: columns missing or unknown for '{kind}': {odd}")
+            columns = sorted(set(row) ^ set(schema.names))
+            raise BenchmarkError(f"{path}: columns missing or unknown for '{kind}': {columns}")
     try:
         table = pa.Table.from_pylist([dict(row) for row in rows], schema=schema)
     except (ValueError, TypeError, OverflowError) as error:
@@ -130,12 +130,12 @@ def write_table(path: Path, kind: str, table: pa.Table, provenance: Mapping[str,
             written,
             compression="zstd",
             row_group_size=ROWS_IN_A_GROUP,
-            write_page_checksum=True,  # else one flipped bit may read as another number
+            write_page_checksum=True,  # without, a flipped bit may go unnoticed
         )
 
 
 def _check_values(path: Path, table: pa.Table, kind: str) -> None:
-    """Check that no value or part of it is null that may not be, and that every status is known."""
+    """Check for forbidden nulls, also inside nested values, and for unknown statuses."""
     for column in FILES[kind].columns:
         if column.name not in table.column_names:
             continue
@@ -165,7 +165,7 @@ def _nulls_inside(values: pa.Array) -> int:
 
 
 def _log_failures(path: Path, status: pa.ChunkedArray) -> None:
-    """Say how many rows are not ok, and why."""
+    """Log the number of rows that are not ok, by status."""
     counts = {item["values"]: item["counts"] for item in status.value_counts().to_pylist()}
     failed = [f"{count} {name}" for name, count in sorted(counts.items()) if name != OK]
     if failed:
@@ -175,17 +175,17 @@ def _log_failures(path: Path, status: pa.ChunkedArray) -> None:
 def read_table(
     path: Path, kind: str, columns: Sequence[str] | None = None, where: pc.Expression | None = None
 ) -> pa.Table:
-    """Read a Parquet file, or the shards of a cell one after the other, and check the schema.
+    """Read a Parquet file or all shards of a cell, and check the schema.
 
     Args:
-        path: the file, or what stands for all shards; see :mod:`pisoft.store.shards`.
+        path: the file, or the path of a sharded cell; see :mod:`pisoft.store.shards`.
         kind: a key of :data:`pisoft.store.schemas.SCHEMAS`.
-        columns: those to read and check; None: all.
-        where: which rows to read; parts of the file that hold none of them are skipped.
+        columns: columns to read and check; None: all.
+        where: filter of rows; parts of the file without matching rows are skipped.
 
     Raises:
-        BenchmarkError: missing or corrupt file, a column that is missing or of another type, a null
-            that may not be, an unknown status, or a sample that is in two shards.
+        BenchmarkError: missing or corrupt file, a column that is missing or of the wrong type, a
+            forbidden null, an unknown status, or a sample in two shards.
     """
     names = SCHEMAS[kind].names if columns is None else list(columns)
     files = shards_of(path)
@@ -201,12 +201,12 @@ def _read_file(
     path: Path, kind: str, names: Sequence[str], where: pc.Expression | None
 ) -> pa.Table:
     """Read columns of one file; see :func:`read_table`."""
-    # Opened once: another file may take its place while it is read.
+    # Opened once: the file may be replaced while it is read.
     with _readable(path), pa.OSFile(str(path)) as file:
         present = set(pq.read_schema(file).names)
-        chosen = [name for name in names if name in present]
-        table = pq.read_table(file, columns=chosen, filters=where, page_checksum_verification=True)
-        table.validate(full=True)  # texts are UTF-8
+        columns = [name for name in names if name in present]
+        table = pq.read_table(file, columns=columns, filters=where, page_checksum_verification=True)
+        table.validate(full=True)  # checks that texts are UTF-8
     for field in map(SCHEMAS[kind].field, names):
         if field.name not in present:
             raise BenchmarkError(
@@ -223,7 +223,7 @@ def _read_file(
 
 @contextmanager
 def _readable(path: Path) -> Iterator[None]:
-    """Refuse a file in one line that is missing or cannot be read."""
+    """Turn errors of reading a file into one-line messages."""
     try:
         yield
     except FileNotFoundError as error:
@@ -255,13 +255,13 @@ def read_rows(path: Path, kind: str) -> list[dict[str, Any]]:
     if kind in ("datasets", "samples"):
         for row in rows:
             row["fields"] = dict(row["fields"])
-            for one in row["counterfactuals"] or ():
-                one["fields"] = dict(one["fields"])
+            for counterfactual in row["counterfactuals"] or ():
+                counterfactual["fields"] = dict(counterfactual["fields"])
     return rows
 
 
 def provenance(settings: Mapping[str, Any], **facts: Any) -> dict[str, Any]:
-    """Return a result's provenance: settings, versions, git commit, facts such as `device`."""
+    """Return a result's provenance: settings, versions, git commit, and facts such as `device`."""
     return {
         "settings": dict(settings),
         "packages": _versions(),
@@ -272,9 +272,10 @@ def provenance(settings: Mapping[str, Any], **facts: Any) -> dict[str, Any]:
 
 
 def read_provenance(path: Path) -> dict[str, Any]:
-    """Return the provenance stored in a Parquet file; nothing of a file that has none.
+    """Return the provenance stored in a Parquet file; empty if it has none.
 
-    Facts in which the shards of a cell differ are the largest (peak of memory), or a list in words.
+    If the shards of a cell differ in a fact, memory peaks give the maximum, other facts a list as
+    text.
 
     Raises:
         BenchmarkError: no such file, or it cannot be read.
@@ -283,22 +284,22 @@ def read_provenance(path: Path) -> dict[str, Any]:
 
 
 def made_with(paths: Iterable[Path]) -> dict[str, tuple[str, ...]]:
-    """Return all versions of each package that files were made with, and of Python and the code.
+    """Return all versions of packages, Python and the code that files were made with.
 
     Raises:
         BenchmarkError: no such file, or it cannot be read.
     """
     versions: dict[str, dict[str, None]] = {}
     for file in itertools.chain.from_iterable(map(shards_of, paths)):
-        origin = _provenance_of_file(file)
-        code = {"code": origin.get("git_commit"), "python": origin.get("python")}
-        for name, release in {**code, **origin.get("packages", {})}.items():
+        stored = _provenance_of_file(file)
+        code = {"code": stored.get("git_commit"), "python": stored.get("python")}
+        for name, release in {**code, **stored.get("packages", {})}.items():
             versions.setdefault(name, {})[release] = None
-    return {name: tuple(filter(None, several)) for name, several in versions.items()}
+    return {name: tuple(filter(None, releases)) for name, releases in versions.items()}
 
 
 def computed_on(paths: Iterable[Path]) -> str:
-    """Return all devices that files were computed on: a run may go on elsewhere.
+    """Return all devices that files were computed on: a run may continue on another one.
 
     Raises:
         BenchmarkError: no such file, or it cannot be read.
@@ -317,7 +318,7 @@ def _provenance_of_file(path: Path) -> dict[str, Any]:
 
 
 def _merged(facts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return one value of each fact; see :func:`read_provenance`."""
+    """Merge the facts of several files; see :func:`read_provenance`."""
     common: dict[str, Any] = {}
     for name in dict.fromkeys(itertools.chain(*facts)):
         values: list[Any] = [shard.get(name) for shard in facts]
@@ -333,7 +334,7 @@ def _merged(facts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def _versions() -> dict[str, str]:
-    """Return the versions of those packages that are installed; an environment has not all."""
+    """Return the versions of the installed packages; no environment has all of them."""
     versions = {}
     for name in PACKAGES:
         with suppress(PackageNotFoundError):

@@ -1,4 +1,4 @@
-"""The Parquet files that carry the data: where they lie, their columns, types, nullability."""
+"""The Parquet data files: their paths, columns, types and nullability."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ class Column(NamedTuple):
     kind: pa.DataType
     meaning: str
     nullable: bool = False
-    gaps: bool = False  # whether values of its lists may be null
+    gaps: bool = False  # whether list items may be null
 
 
 class File(NamedTuple):
-    """A kind of Parquet file: where it lies below `results/{run}/data/`, and what its rows are."""
+    """A kind of Parquet file: its path below `results/{run}/data/`, and its rows."""
 
     path: str
-    row: str  # what there is one row for
+    row: str  # the unit of a row
     columns: tuple[Column, ...]
 
     @property
     def pattern(self) -> str:
-        """Where the files are that jobs write: those of samples by `part`, a dataset or shard."""
+        """Path of the files that jobs write; files of samples are split by `part`."""
         summary = self.path.startswith("summary/")
         return self.path if summary else self.path.replace("{dataset}", "{part}")
 
     def cell(self, path: Path) -> Cell:
-        """Return what a file of this kind is of."""
+        """Return the cell of a file of this kind."""
         return Cell.of(self.path, path)
 
 
@@ -78,16 +78,16 @@ _RECORD = (
     _optional(
         "counterfactuals",
         pa.list_(pa.struct(_COUNTERFACTUAL)),
-        "by statement: the label word it supports, its evidence, the texts if it named another",
+        "by statement: its label word, its evidence, and the texts with another in its place",
     ),
-    _optional("cluster", _TEXT, "shared by records that resemble each other; null: none do"),
+    _optional("cluster", _TEXT, "shared by dependent records; null: independent of all others"),
     _STATUS,
 )
 _CELL = (_PROTOCOL, _MODEL, _METHOD, _DATASET)
 
 RESULT = (
-    Column("question", _TEXT, "what it answers: the name of the file"),
-    # Keys are empty where they do not apply.
+    Column("question", _TEXT, "name of the result file, such as `ranks`"),
+    # Keys that do not apply are empty.
     _PROTOCOL,
     Column("operator", _TEXT, "how tokens are ablated, where several operators are compared"),
     _MODEL,
@@ -95,8 +95,8 @@ RESULT = (
     Column("dataset", _TEXT, "catalogue name, or `average`: the mean over datasets"),
     _METRIC,
     _METHOD,
-    Column("other", _TEXT, "what it is compared with: a method, metric, measure or dataset"),
-    Column("part", _TEXT, "which part of the answer it is"),
+    Column("other", _TEXT, "partner of a comparison: a method, metric, measure or dataset"),
+    Column("part", _TEXT, "part of the result, where it has several"),
     _optional("position", _REAL, "along an axis: π, or a number of layers"),
     _optional("value", _REAL, "the number; null: undefined"),
     _optional("low", _REAL, "lower end of the 95 % interval"),
@@ -109,22 +109,22 @@ RESULT = (
     _optional("n_clusters", _WHOLE, "clusters of these samples; null: samples are independent"),
     _FAILED,
     _optional("rank", _REAL, "1 is best; ties share the mean rank"),
-    Column("best", _TEXT, "best method of a metric and dataset, which p-values are against"),
+    Column("best", _TEXT, "best method of a metric and dataset, the reference of p-values"),
     _optional("p_value", _REAL, "of a mean (difference) of 0: a two-sided bootstrap-t test"),
     _optional("p_adjusted", _REAL, "the same, corrected by step-down; what tables show"),
-    _optional("p_smallest", _REAL, "the smallest that p_value and p_adjusted could be"),
+    _optional("p_smallest", _REAL, "smallest attainable p_value and p_adjusted"),
     _optional("p_sign_flip", _REAL, "of exchangeable methods: a two-sided sign-flip test"),
     _optional("p_sign_flip_adjusted", _REAL, "the same, corrected by step-down max-T"),
-    _optional("detectable", _REAL, "smallest mean (difference) found with 80 % power at this n"),
+    _optional("detectable", _REAL, "smallest mean (difference) detected with 80 % power at this n"),
     _optional(
         "p_equivalence", _REAL, "of a mean difference beyond the margin: two one-sided tests"
     ),
-    Column("text", _TEXT, "a fact in words, such as why there is no number"),
+    Column("text", _TEXT, "a fact as text, such as the reason for a missing number"),
 )
 
 
 def _draws(metric: str, masks: str) -> tuple[Column, ...]:
-    """Return the columns with what was measured at each draw."""
+    """Return the columns of per-draw measurements."""
     return (
         _optional(
             f"{metric}_distances",
@@ -157,7 +157,7 @@ FILES: dict[str, File] = {
             _optional(
                 "counterfactuals",
                 pa.list_(pa.struct(_COUNTERFACTUAL_PROMPT)),
-                "those of the record, tokenised; the mask is of the prompt",
+                "counterfactuals of the record, tokenised; masks refer to the prompt",
             ),
             Column("prompt_text", _TEXT, "the prompt as text"),
             _LABEL,
@@ -173,14 +173,14 @@ FILES: dict[str, File] = {
         (
             _SAMPLE,
             Column("output_ids", _TOKENS, "generated tokens"),
-            Column("output_text", _TEXT, "what the model answered"),
+            Column("output_text", _TEXT, "answer of the model as text"),
             Column("output_token_texts", _TEXTS, "text of each token, for readers"),
             Column("steps", _TOKENS, "explained steps, 0 = first generated token"),
             # With `target: generated`, scores explain `greedy_token_id` in place of a label word.
             Column("target_ids", _TOKENS, "generated token of each explained step"),
-            # With `target: contrastive`, scores explain the margin. One label word has no other.
+            # With `target: contrastive`, scores explain the margin. A lone label word has no other.
             Column("runner_up_ids", _TOKENS, "second most probable token, or other label word"),
-            Column("margins", _FLOATS, "logit of the target minus that of the runner-up"),
+            Column("margins", _FLOATS, "logit of the target minus the runner-up's"),
             _optional("predicted_label", _TEXT, "label word that the model prefers"),
             _LABEL,
             _optional(
@@ -210,7 +210,7 @@ FILES: dict[str, File] = {
             Column("target_id", _WHOLE, "token that the scores explain, by `target` of the run"),
             _optional("target_text", _TEXT, "its text; null: not known"),
             Column("foil_ids", _TOKENS, "`target: contrastive`: the token it is contrasted with"),
-            _optional("scores", _FLOATS, "one per prompt token; null: still to be made"),
+            _optional("scores", _FLOATS, "one per prompt token; null: to be filled in"),
         ),
     ),
     "attributions": File(
@@ -231,14 +231,14 @@ FILES: dict[str, File] = {
             _SAMPLE,
             _STEP,
             _optional("prompt_tokens", _WHOLE, "length of the prompt"),
-            # A batch's shares add up to its time. The first run of the job and attempts that ran
+            # The shares of a batch sum to its time. The first run of the job and attempts that ran
             # out of memory are not timed.
             _optional(
                 "seconds",
                 _REAL,
                 "share of its batch's time, in proportion to the tokens read at the step",
             ),
-            # Of models in half precision, and of the steps that were repeated in float32.
+            # Only for models in half precision, at steps that were repeated in float32.
             _optional(
                 "float32_agreement", _REAL, "rank correlation (Spearman) with float32 scores"
             ),
@@ -266,7 +266,7 @@ FILES: dict[str, File] = {
             _optional("ceiled", _WHOLE, "scores at or above 1 - floor"),
             _optional("h0", _REAL, "H₀, distance of clean input and zero baseline"),
             _optional("identity", _REAL, "H(clean, clean again): noise of a repetition"),
-            # Of models in half precision, and of the steps that were repeated in float32.
+            # Only for models in half precision, at steps that were repeated in float32.
             _optional("h0_noise", _REAL, "H₀ minus H₀ in float32; null: not evaluated in float32"),
             _optional("ns_noise", _REAL, "first of `ns_distances` minus the same in float32"),
             _optional("nc_noise", _REAL, "first of `nc_distances` minus the same in float32"),
@@ -371,7 +371,7 @@ FILES: dict[str, File] = {
             Column("token_weights", _TEXT, "token weighting of Grad-ELLM"),
             _optional("depth", _WHOLE, "layers that are summed; null: all of them"),
             Column("candidate", _TRUTH, "a depth that may be selected"),
-            Column("fixed", _TRUTH, "the depth that the selected one is compared with"),
+            Column("fixed", _TRUTH, "the depth to compare the selected depth with"),
             _SAMPLE,
             Column("part", _TEXT, "`development` (selects the depth) or `rest` (is reported)"),
             _METRIC,
@@ -380,7 +380,7 @@ FILES: dict[str, File] = {
         ),
     ),
 }
-# Results by where they lie below `summary/`, and what there is one row for.
+# The unit of a row in each result, by path below `summary/`.
 RESULTS = {
     "curves": "cell, metric and π: mean over samples",
     "statistics": "metric, dataset and method: its number, rank and tests",
@@ -393,9 +393,9 @@ RESULTS = {
         "method: `rank`, `mean_rank` and `best_share` over resamples, and its mean and rank "
         "`without` a dataset; `kendall_tau` of counterfactuals' order of the methods and another"
     ),
-    "variance_components": "cell and metric: variance of a sample's value, by where it comes from",
+    "variance_components": "cell and metric: variance of a sample's value, by source",
     "coverage": "cell and status: number of samples, by a metric of each kind",
-    "noise": "what rounding alone changes: mean size, and the largest as `high`",
+    "noise": "changes due to rounding only: mean size, and the largest as `high`",
     "method_agreement/{model}/{dataset}": (
         "two methods: `kendall_tau` and `top_overlap` of their scores, mean over samples"
     ),
@@ -421,7 +421,7 @@ RESULTS = {
         "`all` samples, and by `depth` of the evidence (position: middle of a fifth of the text)"
     ),
     "permutation_baseline": (
-        "method and metric: its mean, that of its permuted scores, and its gain over them"
+        "method and metric: its mean, the mean of its permuted scores, and its gain over them"
     ),
     "density/{model}": (
         "method, dataset and measure of how dense its scores are: `mean_score` or `gini`"
@@ -436,14 +436,14 @@ RESULTS = {
         "change of a rank"
     ),
     "off_distribution": (
-        "measure of kind `inputs`, dataset, operator and π: its mean, and that of the `clean` input"
+        "measure of kind `inputs`, dataset, operator and π: its mean, and the `clean` input's"
     ),
     "depths": (
         "token weighting of Grad-ELLM (`method`), depth (`position`; null: all layers) and part "
         "of the layer study's samples"
     ),
-    "accuracy": "what a model answered to a dataset, by metric",
-    "timings": "what attribution needed, by metric; the device is its text",
+    "accuracy": "model, dataset and metric of the model's answers",
+    "timings": "cell and metric of the cost of attribution; the device is its text",
 }
 FILES |= {
     path.partition("/")[0]: File(f"summary/{path}", row, RESULT) for path, row in RESULTS.items()

@@ -1,4 +1,4 @@
-"""Which tokens of a prompt a perturbation may touch."""
+"""The perturbable tokens of a prompt."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pisoft.config.base import Scope
 
 
 def perturbable_positions(prompt: Mapping[str, Any], scope: Scope) -> np.ndarray:
-    """Return the prompt positions that a scope lets a perturbation touch, (m,)."""
+    """Return the prompt positions that a perturbation may change under a scope, (m,)."""
     if scope == "all":
         return np.arange(len(prompt["input_ids"]))
     if scope == "all_but_bos":

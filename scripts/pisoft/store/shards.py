@@ -1,11 +1,11 @@
 """The shards of a cell as one path, and lists of files as short arguments.
 
-Whoever reads a whole cell is given one path of it. Where its dataset is cut into shards, that path
-names them all: `…/imdb.25000-by-400` stands for `…/imdb/0-400.parquet`, `…/imdb/400-800.parquet`
-and so on. It has the names of the cell where those of `…/imdb.parquet` are, and no file is there.
+Readers of a whole cell get a single path. For a sharded dataset, the path names all shards:
+`…/imdb.25000-by-400` stands for `…/imdb/0-400.parquet`, `…/imdb/400-800.parquet` and so on. The
+path parses like `…/imdb.parquet`, but no such file exists.
 
-One argument of a command has at most 128 KiB on Linux, and a whole command is one. So a command is
-given patterns, in which braces hold alternatives: `…/{random,saliency}/imdb.25000-by-400`.
+On Linux, an argument has at most 128 KiB, and Snakemake passes a whole command as one. Commands
+therefore use patterns with alternatives in braces: `…/{random,saliency}/imdb.25000-by-400`.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from pathlib import Path
 
 from pisoft.config.shards import Shards
 
-_ALL_SHARDS = re.compile(r"\.(\d+)-by-(\d+)")  # samples in all, and of a shard
-_SHARD = re.compile(r"\d+-\d+\.parquet")  # range of its samples
+_ALL_SHARDS = re.compile(r"\.(\d+)-by-(\d+)")  # total samples, and samples per shard
+_SHARD = re.compile(r"\d+-\d+\.parquet")  # range of samples
 _BRACES = re.compile(r"\{([^{}]*)\}")
 
 
 def shards_of(path: Path) -> list[Path]:
-    """Return the files that a cell's path stands for, in the order of their samples."""
+    """Return the files of a cell's path, in the order of their samples."""
     cut = _ALL_SHARDS.fullmatch(path.suffix)
     if cut is None:
         return [path]
@@ -32,20 +32,20 @@ def shards_of(path: Path) -> list[Path]:
 
 
 def is_complete(path: Path) -> bool:
-    """Tell whether all files are there that a cell's path stands for."""
+    """Return whether all files of a cell's path exist."""
     return all(file.is_file() for file in shards_of(path))
 
 
 def cell_path(folder: str, dataset: str, cut: Shards | None) -> str:
-    """Return the path of a cell: of its file, or what stands for all of its shards."""
+    """Return the path of a cell: its file, or the path that names all of its shards."""
     ending = "parquet" if cut is None else f"{cut.samples}-by-{cut.size}"
     return f"{folder}/{dataset}.{ending}"
 
 
 def shortened(files: Iterable[str], cut: Collection[str]) -> list[str]:
-    """Return patterns of cells' paths, which :func:`expanded` reverses.
+    """Shorten paths of cells to patterns; :func:`expanded` is the inverse.
 
-    All shards of a cell are next to each other; `cut` names the datasets that are cut into shards.
+    The shards of a cell must be adjacent; `cut` names the sharded datasets.
     """
     cells: list[str] = []
     for folder, group in itertools.groupby(files, key=lambda file: _folder(file, cut)):
@@ -65,20 +65,20 @@ def shortened(files: Iterable[str], cut: Collection[str]) -> list[str]:
 
 
 def expanded(pattern: str) -> list[Path]:
-    """Return the paths of cells that a pattern of :func:`shortened` stands for, in their order."""
-    pieces = _BRACES.split(pattern)  # every second one has been in braces
-    choices = [piece.split(",") if at % 2 else [piece] for at, piece in enumerate(pieces)]
-    return [Path("".join(chosen)) for chosen in itertools.product(*choices)]
+    """Expand a pattern of :func:`shortened` to paths of cells, in their original order."""
+    pieces = _BRACES.split(pattern)  # pieces at odd indices come from braces
+    choices = [piece.split(",") if i % 2 else [piece] for i, piece in enumerate(pieces)]
+    return [Path("".join(names)) for names in itertools.product(*choices)]
 
 
 def _folder(file: str, cut: Collection[str]) -> str | None:
-    """Return the folder of a shard; None: the file is none."""
+    """Return the folder of a shard, or None if the file is not a shard."""
     folder, _, name = file.rpartition("/")
     return folder if folder.rpartition("/")[2] in cut and _SHARD.fullmatch(name) else None
 
 
 def _whole(folder: str, files: list[str]) -> str:
-    """Return the path that stands for all shards of a folder."""
+    """Return the path that names all shards of a folder."""
     parent, _, dataset = folder.rpartition("/")
     ends = (file.removesuffix(".parquet").rpartition("-")[2] for file in (files[0], files[-1]))
     size, samples = map(int, ends)
@@ -86,7 +86,7 @@ def _whole(folder: str, files: list[str]) -> str:
 
 
 def _differ_only(row: list[tuple[str, ...]], other: list[tuple[str, ...]], column: int) -> bool:
-    """Tell whether two rows have equal names in every column but one."""
+    """Return whether two rows have equal names in every column but one."""
     return (
         len(row) == len(other) > column
         and row[:column] == other[:column]
