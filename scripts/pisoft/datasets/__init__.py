@@ -1,1 +1,1 @@
-"""Data: sources, sampling and prompts."""
+"""Datasets: sources, the hub, embedded generators, and sampling."""

@@ -1,20 +1,20 @@
-"""Embedded datasets whose evidence is planted: the words that decide each answer are known.
+"""Embedded datasets with planted evidence: the words that decide each answer are known.
 
-Four tasks, all in words of our own making:
+Four tasks, with texts of our own:
 
 - ``sentiment``: a short review; only its opinion words, all of one polarity, decide the label.
 - ``why``: three persons and three reasons; the question asks for the reason of one of them, and
   the answer repeats that reason word for word.
-- ``needle``: a text as long as asked, in which one statement says which colour a person picked,
-  among statements of what others did with other colours (distractors) and neutral sentences.
-- ``conflict``: the same with two persons who picked different colours; the answer tells which
+- ``needle``: a text of given length, in which one statement names the colour that a person picked,
+  among distractors (other persons, verbs and colours) and neutral sentences.
+- ``conflict``: the same with two persons who picked different colours; the answer shows which
   statement was used.
 
-The evidence of a statement is "picked" and its colour. For each such statement, a record has a
-counterfactual: the same text with another colour there, which the text has nowhere else.
+The evidence of a statement is "picked" and its colour. Each statement has a counterfactual: the
+same text with a colour in its place that occurs nowhere else in the text.
 
-A record depends on its task and options, the seed and its own index alone, so a dataset can grow
-without changing the records it already has.
+A record depends only on its task and options, the seed and its index, so a dataset can grow without
+changing its existing records.
 """
 
 import re
@@ -38,7 +38,7 @@ OPINIONS = {
 }
 
 # Frames and slot words carry no opinion; no frame puts "a" or "an" before an opinion word,
-# because the article would tell vowel-initial words of one polarity from those of the other.
+# because the article would hint at the word's initial, and so at its polarity.
 OPINION_FRAMES: tuple[str, ...] = (
     "The {aspect} was {opinion} from the first {unit}.",
     "I found the {aspect} {opinion} that {time}.",
@@ -91,7 +91,7 @@ NAMES = (
     "Anna Boris Clara David Elena Felix Greta Henry Irene Jonas Karim Laura Marta Nadia Oscar "
     "Paula Rosa Simon Tomas Vera"
 )
-# What a person did, as the narrative says it and as the question says it.
+# Actions of a person: in the past tense for the narrative, as an infinitive for the question.
 ACTIONS = (
     ("stayed home", "stay home"), ("missed the ferry", "miss the ferry"),
     ("cancelled the picnic", "cancel the picnic"), ("walked to work", "walk to work"),
@@ -104,8 +104,8 @@ ACTIONS = (
     ("ate outside", "eat outside"), ("phoned the mayor", "phone the mayor"),
     ("carried a lamp", "carry a lamp"), ("skipped the lesson", "skip the lesson"),
 )  # fmt: skip
-# A reason reads "<culprit and deed> <owner> <quality> <building> <moment>", each part drawn by
-# itself: no word follows from the one before, but the deed from the culprit.
+# A reason reads "<culprit and deed> <owner> <quality> <building> <moment>", with parts drawn
+# independently: no word predicts the next one, except the culprit its deed.
 DEEDS = (
     "storms damaged, thieves emptied, floods reached, builders closed, wolves circled, "
     "frost covered, lightning struck, mice invaded, painters blocked, smoke filled, police sealed, "
@@ -118,7 +118,7 @@ BUILDINGS = (
     "bakery, cellar, museum, chapel, office, barn"
 )
 MOMENTS = "overnight, again, yesterday, that morning, last week, before dawn, at noon, on Sunday"
-# What the other persons did says nothing about the reason.
+# Sentences about the other persons, which carry no information about the reason.
 ASIDES: tuple[str, ...] = (
     "{name} brought warm soup.",
     "{name} wore a green scarf.",
@@ -134,7 +134,7 @@ PERSONS_PER_NARRATIVE = 3
 COLOURS = ("red", "blue", "green", "black", "white", "brown", "yellow", "orange")
 STATEMENT = "{name} {evidence}."
 EVIDENCE = "picked {colour}"
-# A distractor names a colour as well: only the verb tells it from a statement.
+# Distractors name a colour, too: only the verb distinguishes them from statements.
 OTHER_VERBS = ("wore", "sold", "washed", "painted", "lost", "carried", "wrapped", "stole")
 
 
@@ -166,12 +166,12 @@ def count_tokens(text: str) -> int:
 
 
 def _sentiment_record(index: int, generator: Random) -> dict[str, Any]:
-    """Write a review of two or three sentences, of which one or more hold an opinion word."""
+    """Write a review of two or three sentences, at least one of them with an opinion word."""
     label = ("positive", "negative")[index % 2]
     sentence_count = generator.choice((2, 3))
     opinion_count = generator.randint(1, sentence_count)
     opinionated = set(generator.sample(range(sentence_count), opinion_count))
-    # Equally many words of both: every draw below is the same whatever the label.
+    # Both labels have equally many words, so the draws below do not depend on the label.
     opinions = iter(generator.sample(OPINIONS[label].split(), opinion_count))
     opinion_frames = _shuffled(OPINION_FRAMES, generator)
     neutral_frames = _shuffled(NEUTRAL_FRAMES, generator)
@@ -214,9 +214,9 @@ def _why_record(index: int, generator: Random) -> dict[str, Any]:
 def _haystack_record(
     task: str, index: int, generator: Random, haystack: Haystack
 ) -> dict[str, Any]:
-    """State which colour was picked, once (needle) or twice (conflict); the label is the first.
+    """State a picked colour once (needle) or twice (conflict); the label is the first colour.
 
-    Persons and colours are drawn before the filler, so that they are the same at every length.
+    Persons and colours are drawn before the filler, so they do not depend on the length.
     """
     depths = [haystack.depths[index // len(COLOURS) % len(haystack.depths)]]
     if task == "conflict":
@@ -228,7 +228,7 @@ def _haystack_record(
     )
     colours, remaining = [label, *unused[: len(depths) - 1]], unused[len(depths) - 1 :]
     evidence = [EVIDENCE.format(colour=colour) for colour in colours]
-    planted = [STATEMENT.format(name=next(names), evidence=one) for one in evidence]
+    planted = [STATEMENT.format(name=next(names), evidence=phrase) for phrase in evidence]
     hay = [
         f"{next(names)} {generator.choice(OTHER_VERBS)} {generator.choice(remaining)}."
         for _ in range(haystack.distractors)
@@ -241,9 +241,9 @@ def _haystack_record(
         sentences.insert(round(depth * len(hay)), statement)
     text = " ".join(sentences)
     counterfactuals = []
-    for colour, words in zip(colours, evidence, strict=True):
-        start = text.index(words)
-        end = start + len(words)
+    for colour, phrase in zip(colours, evidence, strict=True):
+        start = text.index(phrase)
+        end = start + len(phrase)
         changed = text[:start] + EVIDENCE.format(colour=replacement) + text[end:]
         spans = [{"field": "text", "start": start, "end": end}]
         counterfactuals.append({"answer": colour, "evidence": spans, "fields": {"text": changed}})
@@ -251,13 +251,13 @@ def _haystack_record(
         "fields": {"text": text},
         "label": label,
         "answer": None,
-        "evidence": [span for one in counterfactuals for span in one["evidence"]],
+        "evidence": [span for changed in counterfactuals for span in changed["evidence"]],
         "counterfactuals": counterfactuals,
     }
 
 
 def _filler(tokens: int, generator: Random) -> list[str]:
-    """Return neutral sentences until the next one would make them longer than so many tokens."""
+    """Return neutral sentences until the next one would exceed the number of tokens."""
     sentences: list[str] = []
     while True:
         slots = {slot: generator.choice(words.split()) for slot, words in SLOT_WORDS.items()}
@@ -269,7 +269,7 @@ def _filler(tokens: int, generator: Random) -> list[str]:
 
 
 def _shuffled(items: Sequence[str], generator: Random) -> Iterator[str]:
-    """Iterate over all items in random order, so that no review uses one of them twice."""
+    """Iterate over all items in random order, so no review repeats one."""
     return iter(generator.sample(items, len(items)))
 
 

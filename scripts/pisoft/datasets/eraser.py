@@ -1,9 +1,9 @@
-"""Records in the layout of the ERASER benchmark, as its archives unpack (DeYoung et al., 2020).
+"""Records in the layout of the ERASER benchmark's unpacked archives (DeYoung et al., 2020).
 
 A file has one annotation per line: `annotation_id`, `query`, `classification`, and `evidences`, a
-list of groups of token ranges of a document. The document is the file `docs/<docid>` beside it, one
-sentence per line, tokens separated by blanks. Those of BoolQ are whole articles, and what answers a
-question is a paragraph of one.
+list of groups of token ranges in a document. The document is the file `docs/<docid>` beside it, one
+sentence per line, tokens separated by spaces. BoolQ's documents are whole articles, of which one
+paragraph answers the question.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Evidence(BaseModel):
 
 
 class Annotation(BaseModel):
-    """What is read of a line; ERASER has further keys."""
+    """The keys of a line that are used; ERASER has further keys."""
 
     model_config = ConfigDict(coerce_numbers_to_str=True)
 
@@ -45,10 +45,10 @@ class Annotation(BaseModel):
 
 
 def document_of(line: Row, path: str, where: str) -> Path | None:
-    """Return the file of the document that holds an annotation's evidence; None without evidence.
+    """Return the file of the document with an annotation's evidence, or None without evidence.
 
     Raises:
-        BenchmarkError: a key is missing or wrong, or there is evidence in several documents.
+        BenchmarkError: a key is missing or wrong, or evidence lies in several documents.
     """
     annotation: Annotation = validate(Annotation, line, where)
     names = sorted({piece.docid for group in annotation.evidences for piece in group})
@@ -60,8 +60,8 @@ def document_of(line: Row, path: str, where: str) -> Path | None:
 def record_of(line: Row, path: str, where: str) -> Row:
     """Return a record with :data:`COLUMNS`, and its `evidence` as offsets into the last two.
 
-    `document` is the whole document, `passage` its sentences from the first with evidence to the
-    last. Tokens are separated by one space. Both are empty without evidence.
+    `document` is the whole document, `passage` its sentences from the first to the last with
+    evidence. Tokens are separated by one space. Without evidence, both are empty.
 
     Raises:
         BenchmarkError: a key is missing or wrong, evidence lies outside its document or in several,

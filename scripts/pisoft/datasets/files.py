@@ -1,4 +1,4 @@
-"""Reading the records of a local file, whatever its format.
+"""Reading the records of a local file in any supported format.
 
 Heavy imports wait until needed: the workflow checks column names while it parses.
 """
@@ -24,13 +24,13 @@ QUOTING: dict[str, Literal[0, 3]] = {"csv": csv.QUOTE_MINIMAL, "tsv": csv.QUOTE_
 
 
 def read_file(path: str, source: FileDataset) -> tuple[tuple[str, ...], Iterator[Row]]:
-    """Return the column names of a file, having read no further than needed, and its records.
+    """Return the column names of a file, and an iterator that reads its records lazily.
 
-    Those of format `eraser` have their `evidence` besides; values of csv and tsv files are texts.
+    Records of format `eraser` also have `evidence`; values of csv and tsv files are texts.
 
     Raises:
         BenchmarkError: the file cannot be read, has no records, or `columns` are given for a format
-            that names its columns itself; or, once it is read, a line of it is no record.
+            that names its columns itself; or, during iteration, a line is not a record.
     """
     if source.format in DELIMITERS:
         lines = _lines(path, source)
@@ -45,22 +45,22 @@ def read_file(path: str, source: FileDataset) -> tuple[tuple[str, ...], Iterator
         columns = tuple(_parquet(path, lambda file: file.schema_arrow.names))
         records = _rows(path)
     else:
-        whole = _json_lines(path)
+        located = _json_lines(path)
         if source.format == "eraser":
-            whole = ((where, record_of(line, path, where)) for where, line in whole)
-        first = [record for _, record in islice(whole, 1)]
+            located = ((where, record_of(line, path, where)) for where, line in located)
+        first = [record for _, record in islice(located, 1)]
         columns = (COLUMNS if source.format == "eraser" else tuple(first[0])) if first else None
-        records = chain(first, (record for _, record in whole))
+        records = chain(first, (record for _, record in located))
     if columns is None:
         raise BenchmarkError(f"{path}: holds no records")
     return columns, records
 
 
 def input_files(source: FileDataset) -> list[str]:
-    """Return all that is read: the files, and the documents that those of format `eraser` name.
+    """Return all input files, including the documents that files of format `eraser` name.
 
     Raises:
-        BenchmarkError: as :func:`read_file`, for what names the documents.
+        BenchmarkError: a file of format `eraser` cannot be read; see :func:`read_file`.
     """
     if source.format != "eraser":
         return list(source.paths)
@@ -76,7 +76,7 @@ def input_files(source: FileDataset) -> list[str]:
 def _delimited(
     path: str, lines: Iterator[tuple[int, list[str]]], columns: Sequence[str]
 ) -> Iterator[Row]:
-    """Yield the records of the lines behind a header, every value as text."""
+    """Yield the records of the lines after a header, with all values as text."""
     for number, values in lines:
         if len(values) != len(columns):
             raise BenchmarkError(
@@ -87,7 +87,7 @@ def _delimited(
 
 
 def _lines(path: str, source: FileDataset) -> Iterator[tuple[int, list[str]]]:
-    """Yield line number and values of every line of a csv or tsv file that is not blank."""
+    """Yield line number and values of every non-blank line of a csv or tsv file."""
     csv.field_size_limit(sys.maxsize)  # the default refuses values beyond 128 kB
     try:
         # A byte-order mark would become part of the first column's name.
@@ -106,7 +106,7 @@ def _lines(path: str, source: FileDataset) -> Iterator[tuple[int, list[str]]]:
 
 
 def _json_lines(path: str) -> Iterator[tuple[str, Row]]:
-    """Yield place and object of every line of a file of JSON lines that is not blank."""
+    """Yield location and object of every non-blank line of a JSON Lines file."""
     try:
         with open(path, encoding="utf-8-sig") as file:
             for number, line in enumerate(file, start=1):
@@ -120,8 +120,8 @@ def _json_lines(path: str) -> Iterator[tuple[str, Row]]:
 def _json_object(line: str, where: str) -> Row:
     try:
         record = json.loads(line)
-    except (ValueError, RecursionError) as error:  # of nesting, or of numbers, without end
-        problem = getattr(error, "msg", first_line(error))  # without a line number of its own
+    except (ValueError, RecursionError) as error:  # also of endless nesting or numbers
+        problem = getattr(error, "msg", first_line(error))  # without json's own line number
         raise BenchmarkError(f"{where} is no JSON object in one line: {problem}") from error
     if not isinstance(record, dict):
         raise BenchmarkError(f"{where} must hold an object, found {type(record).__name__}")
@@ -139,7 +139,7 @@ def _parquet(path: str, read: Callable[[Any], Any]) -> Any:
     try:
         with ParquetFile(path) as file:
             return read(file)
-    # Among values that Python has none of are dates after the year 9999.
+    # Python cannot represent some values, such as dates after the year 9999.
     except (OSError, ArrowException, ValueError, OverflowError) as error:
         raise _unreadable(path, "parquet", error) from error
 

@@ -1,4 +1,4 @@
-"""The Hugging Face hub: which commit a revision is, what is read of it, and what went wrong."""
+"""The Hugging Face hub: commits of revisions, downloads, and advice on errors."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from pisoft.config.models import ADAPTER
 from pisoft.errors import BenchmarkError, did_you_mean
 
 COMMIT = re.compile(r"[0-9a-f]{40}")
-# What a model is loaded from, pickled weights left out. Some repositories hold the weights once
-# more: in folders, for other programs, or as consolidated.safetensors.
+# Files that a model is loaded from, without pickled weights. Some repositories hold copies of the
+# weights: in folders, for other programs, or as consolidated.safetensors.
 SMALL_FILES = ("*.json", "*.jinja", "*.txt", "*.model")
 WEIGHTS = "*.safetensors"
 COPIES = ("*/*", "consolidated*")
 PICKLED = (".bin", ".pt", ".pth", ".ckpt", ".pkl")
-NETWORK_ERRORS = (  # class names, because three HTTP libraries may be the one that complains
+NETWORK_ERRORS = (  # class names, because any of three HTTP libraries may raise them
     "LocalEntryNotFoundError",
     "RevisionResolutionError",
     "IncompleteSnapshotError",
@@ -35,7 +35,7 @@ BROKEN_OFF = ("RemoteProtocolError", "ReadError")
 def resolve_commit(repository: str, revision: str, kind: str) -> str:
     """Return the current commit of a revision of `models` or `datasets`.
 
-    A commit is returned without asking the hub; with `HF_HUB_OFFLINE=1`, the local cache is asked.
+    A commit hash is returned unchanged; with `HF_HUB_OFFLINE=1`, the local cache is used.
 
     Raises:
         BenchmarkError: the repository or revision does not exist or is closed to the user, the hub
@@ -53,7 +53,7 @@ def resolve_commit(repository: str, revision: str, kind: str) -> str:
         if is_offline_mode():
             return commit
         info = hub.repo_info(repository, repo_type=repo_type, revision=commit)
-        if info.gated:  # everyone may read what it is, but not its files
+        if info.gated:  # its description is public, its files are not
             hub.auth_check(repository, repo_type=repo_type)
         files = hub.list_repo_files(repository, repo_type=repo_type, revision=commit)
     except RevisionNotFoundError as error:
@@ -89,12 +89,12 @@ def read_commit(path: Path, repository: str, revision: str) -> str:
 
 
 def download(repository: str, revision: str, weights: bool) -> Path:
-    """Download the files of a model that are loaded, and return their folder in the local cache.
+    """Download the files that a model is loaded from; return their folder in the local cache.
 
-    It is named after the commit; files in the cache are not downloaded again.
+    The folder is named after the commit; cached files are not downloaded again.
 
     Raises:
-        Exception: what the hub's client library raises, for :func:`hub_advice`.
+        Exception: any error of the hub's client library, for :func:`hub_advice`.
     """
     from huggingface_hub import snapshot_download
     from huggingface_hub.utils import disable_progress_bars
@@ -109,13 +109,13 @@ def download(repository: str, revision: str, weights: bool) -> Path:
 
 
 def files_of_model(repository: str, folder: Path) -> list[str]:
-    """Return what a model's repository holds at the commit of its folder in the local cache."""
+    """Return the files of a model's repository at the commit of its folder in the local cache."""
     from huggingface_hub import get_cached_repo_tree
     from huggingface_hub.errors import CachedRepoTreeNotFoundError
 
     try:
         return [file.path for file in get_cached_repo_tree(repository, revision=folder.name)]
-    except CachedRepoTreeNotFoundError:  # it came here file by file
+    except CachedRepoTreeNotFoundError:  # downloaded file by file
         return [path.name for path in folder.iterdir()]
 
 
@@ -144,7 +144,7 @@ def check_weights(files: Iterable[str], where: str) -> None:
 def hub_advice(error: BaseException, repository: str, revision: str, kind: str) -> str:
     """Explain in one sentence why a hub repository cannot be read and how to fix it.
 
-    `kind` is `models` or `datasets`; causes of the client libraries' `error` are searched too.
+    `kind` is `models` or `datasets`; the causes of `error` are searched, too.
     """
     chain = list(_causes(error))
     names = {base.__name__ for cause in chain for base in type(cause).__mro__}
@@ -219,6 +219,6 @@ def _causes(error: BaseException | None) -> Iterator[BaseException]:
 
 
 def _http_status(error: BaseException) -> int | None:
-    """Return the HTTP status of an error that carries a response, if it is a failure."""
+    """Return the HTTP status of an error's response, if it has one that signals failure."""
     status = getattr(getattr(error, "response", None), "status_code", None)
     return status if isinstance(status, int) and status >= 400 else None

@@ -1,4 +1,4 @@
-"""Texts that lie in words, some of which readers have marked as the reason for an answer."""
+"""Texts stored as lists of words, with the words that annotators marked as evidence."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ Row = dict[str, Any]
 
 
 def with_evidence(record: Mapping[str, Any], rationale: Rationale, where: str) -> Row:
-    """Return a record whose column of words is a text, with the marked words as its `evidence`.
+    """Return a record with its words joined to a text, and the marked words as `evidence`.
 
     Raises:
-        BenchmarkError: a column is missing or no such list, or there are more or fewer marks.
+        BenchmarkError: a column is missing or not such a list, or the lists differ in length.
     """
     words, marks = (record.get(column) for column in (rationale.words, rationale.marks))
     if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
@@ -36,7 +36,7 @@ def with_evidence(record: Mapping[str, Any], rationale: Rationale, where: str) -
 
 
 def _marked(words: list[str], marks: list[int]) -> Iterator[tuple[int, int]]:
-    """Yield the characters of each run of marked words; the end is exclusive."""
+    """Yield the end-exclusive character range of each run of marked words."""
     starts = list(accumulate((len(word) + 1 for word in words), initial=0))
     for marked, run in groupby(range(len(words)), key=marks.__getitem__):
         if marked:

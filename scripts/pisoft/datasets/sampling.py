@@ -1,4 +1,4 @@
-"""Choosing the records that are explained."""
+"""Sampling of the records to explain."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ Row = dict[str, Any]
 
 
 def sample(rows: Sequence[Row], count: int | None, seed: int, first: int = 0) -> list[Row]:
-    """Choose `count` records at random (None: all), equally many per label.
+    """Sample `count` records at random (None: all), equally many per label.
 
-    Records are ordered by a hash of seed and `sample_id`, and labels take turns. So a record's
-    place depends on no record of another label, a larger count keeps what a smaller one chose, and
-    every beginning of the result is about balanced. A label with too few records gives all it has;
-    the others do not make up for it. Records that failed are no candidates.
+    Records are ordered by a hash of seed and `sample_id`, and labels take turns. A record's turn
+    does not depend on other labels, a larger count extends the sample of a smaller one, and every
+    prefix is roughly balanced. A label with too few records contributes all of them, and the other
+    labels do not compensate. Failed records are excluded.
 
-    Of records with equal texts only the first is a candidate, with its label, whichever the others
-    have, and with the answers of all. Samples that the count `first` would choose are left out.
+    Duplicate texts count once: the first record is kept, with its label and every answer. The
+    sample of count `first` is left out.
 
     Raises:
         BenchmarkError: no record is usable.
@@ -37,7 +37,7 @@ def sample(rows: Sequence[Row], count: int | None, seed: int, first: int = 0) ->
 
 
 def in_turns(rows: Sequence[Row], seed: int) -> list[Row]:
-    """Return all records that :func:`sample` may choose, in the order in which it does.
+    """Return all candidates of :func:`sample` in the order of sampling.
 
     Raises:
         BenchmarkError: no record is usable.
@@ -60,43 +60,43 @@ def in_turns(rows: Sequence[Row], seed: int) -> list[Row]:
 
 
 def chosen(turns: Sequence[Row], count: int | None, first: int = 0) -> list[Row]:
-    """Return what :func:`sample` chooses of records that are in turns."""
+    """Return the sample from candidates in the order of :func:`in_turns`."""
     sizes = Counter(row["label"] for row in turns).values()
     return [*turns[_chosen(sizes, first) : _chosen(sizes, count)]]
 
 
 def _chosen(sizes: Collection[int], count: int | None) -> int:
-    """Return how many of the turns a count chooses: those of its full turns, and a remainder."""
+    """Return the number of candidates that a count takes: in full turns, and a remainder."""
     if count is None:
         return sum(sizes)
     full_turns, remainder = divmod(count, len(sizes))
-    left = sum(size > full_turns for size in sizes)
-    return sum(min(size, full_turns) for size in sizes) + min(remainder, left)
+    unexhausted = sum(size > full_turns for size in sizes)  # labels
+    return sum(min(size, full_turns) for size in sizes) + min(remainder, unexhausted)
 
 
 def _distinct(rows: Sequence[Row]) -> list[Row]:
-    """Return the first row of each choice of texts, with the answers of those that repeat it."""
-    same: dict[tuple[tuple[str, str], ...], list[Row]] = {}
+    """Return the first of the rows with equal texts, with the answers of all of them."""
+    by_texts: dict[tuple[tuple[str, str], ...], list[Row]] = {}
     for row in rows:
-        same.setdefault(tuple(sorted(row["fields"].items())), []).append(row)
-    if len(same) < len(rows):
-        contradicting = sum(len({row["label"] for row in group}) > 1 for group in same.values())
+        by_texts.setdefault(tuple(sorted(row["fields"].items())), []).append(row)
+    groups = by_texts.values()
+    if len(groups) < len(rows):
         logger.info(
             "not sampled: %d that repeat an earlier record's texts; %d texts have several labels",
-            len(rows) - len(same),
-            contradicting,
+            len(rows) - len(groups),
+            sum(len({row["label"] for row in group}) > 1 for group in groups),
         )
-    return [group[0] if len(group) == 1 else _with_answers(group) for group in same.values()]
+    return [group[0] if len(group) == 1 else _with_answers(group) for group in groups]
 
 
 def _with_answers(group: Sequence[Row]) -> Row:
-    """Return the first row with the different answers of all, on a line each."""
+    """Return the first row with the distinct answers of all rows, one per line."""
     answers = dict.fromkeys(row["answer"] for row in group if row["answer"] is not None)
     return {**group[0], "answer": "\n".join(answers) if answers else None}
 
 
 def _sort_key(row: Row, seed: int) -> tuple[bytes, str]:
-    """Return the keyed hash of a record, and its id to settle the improbable tie."""
+    """Return the keyed hash of a record, and its id to break ties."""
     digest = blake2b(row["sample_id"].encode(), key=str(seed).encode(), digest_size=16).digest()
     return digest, row["sample_id"]
 
@@ -106,5 +106,5 @@ def _report_shortage(turns: Sequence[Row], count: int) -> None:
     per_label = count // len(sizes)
     for label, size in sizes.items():
         if size < per_label:
-            what = f"label '{label}'" if label is not None else "the dataset"
-            logger.warning("%s has %d records, fewer than %d of %d", what, size, per_label, count)
+            name = f"label '{label}'" if label is not None else "the dataset"
+            logger.warning("%s has %d records, fewer than %d of %d", name, size, per_label, count)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 
-# Full stops, question or exclamation marks, with what closes behind them, before white space and
-# what may begin a sentence; or a last word before a blank line.
+# Full stops, question or exclamation marks with closing quotes or brackets, before white space and
+# a possible start of a sentence; or a last word before a blank line.
 _END = re.compile(
     r"""(?<![.!?])[.!?]++["'”’)\]]*+(?=\s+["'“‘(\[]*[A-Z\d])"""
     r"""|(?<=[^\s.!?"'”’)\]])(?=[^\S\n]*+\n[^\S\n]*+\n)"""
 )
-_LONGEST_WORD = 40  # characters that are looked at in front of a full stop
-# After initials, abbreviations and dates, a sentence goes on unless a word follows that begins one.
+_LONGEST_WORD = 40  # characters inspected before a full stop
+# After initials, abbreviations and dates, a sentence goes on unless a typical first word follows.
 _ABBREVIATION = re.compile(
     r"(?<![\w'])(?:[^\W\d_]|(?:[^\W\d_]{1,2}\.)+[^\W\d_]{1,2}|ca|vs|Mr|Mrs|Ms|Dr|Prof|Rev|St|Ft|Mt|"
     r"Gen|Col|Maj|Capt|Lt|Sgt|Gov|Sen|Rep|Jr|Sr|Inc|Ltd|Co|Corp|No|Vol|Jan|Feb|Mar|Apr|Jun|Jul|Aug|"
@@ -24,10 +24,10 @@ _BEGINNING = re.compile(
 
 
 def first_sentences(text: str, n: int) -> str:
-    """Return the beginning of a text that holds its first `n` sentences, n ≥ 1.
+    """Return the first `n` sentences of a text, n ≥ 1.
 
-    It is a prefix without white space at its end: character offsets stay true. Initials ("John F.
-    Kennedy"), titles, dates ("c. 1850"), decimal numbers, and parentheses do not end a sentence.
+    This is a prefix without trailing white space, so character offsets stay valid. Initials ("John
+    F. Kennedy"), titles, dates ("c. 1850"), decimal numbers and parentheses do not end a sentence.
     """
     count = depth = begin = 0
     for boundary in _END.finditer(text):

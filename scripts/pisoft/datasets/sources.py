@@ -1,4 +1,4 @@
-"""Reading records: from the Hugging Face hub, from local files, or made on the spot.
+"""Reading records from the Hugging Face hub, local files or embedded generators.
 
 Heavy imports wait until needed: the workflow checks column names while it parses.
 """
@@ -32,7 +32,7 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True)
 class Source:
-    """Records of a file or a split as they were found, before any of them is interpreted."""
+    """Raw records of a file or a split, before interpretation."""
 
     origin: str  # file, or repository and split, for messages
     columns: tuple[str, ...]
@@ -44,14 +44,14 @@ class Source:
 def fetch(settings: FetchJob) -> list[Row]:
     """Read a dataset as rows of contract kind `datasets`, in the order of its files or splits.
 
-    Texts are stripped, because chat templates trim messages: character offsets into a text must
+    Texts are stripped, because chat templates trim messages and character offsets into a text must
     also hold in the prompt. The status is `empty_record` for an empty text, `unknown_label` for a
-    label without label word, and `too_many_words` for more than `max_words`.
+    label without a label word, and `too_many_words` for more than `max_words`.
 
     Raises:
-        BenchmarkError: a file or split cannot be read, has no records, lacks a column or has other
-            columns than the first, an id is repeated, or labels have no label word while a label
-            word has no record.
+        BenchmarkError: a file or split cannot be read, has no records, lacks a column, or differs
+            in columns from the first; an id is missing or repeated; or labels have no label word
+            while a label word has no record.
     """
     configured = settings.source
     if isinstance(configured, HubDataset):
@@ -82,7 +82,7 @@ def fetch(settings: FetchJob) -> list[Row]:
 
 
 def at_commit(settings: FetchJob, record: Path | None) -> FetchJob:
-    """Return a dataset of the hub at its recorded commit; without a record, it is as it was."""
+    """Pin a hub dataset to its recorded commit; without a record, return it unchanged."""
     source = settings.source
     if record is None or not isinstance(source, HubDataset):
         return settings
@@ -91,9 +91,9 @@ def at_commit(settings: FetchJob, record: Path | None) -> FetchJob:
 
 
 def check_columns(settings: FetchJob) -> None:
-    """Check the column names of a local or embedded source by the first line of every file alone.
+    """Check the column names of a local or embedded source, reading only the start of each file.
 
-    Sources on the hub are not touched: the workflow does not use the network while it parses.
+    Hub sources are not checked: the workflow does not use the network while it parses.
 
     Raises:
         BenchmarkError: a file cannot be read or has other columns than the first, or the
@@ -128,7 +128,7 @@ def _from_hub(source: HubDataset) -> list[Source]:
         builder = load_dataset_builder(
             source.repository, source.configuration, revision=source.revision
         )
-        # Whatever hinders it, the library takes what was cached last, of any commit.
+        # On any failure, the library falls back to its last cached version, of any commit.
         if COMMIT.fullmatch(source.revision) and builder.hash != source.revision:
             raise BenchmarkError(
                 f"{origin}: commit {source.revision} cannot be fetched, and the local cache holds "
@@ -162,7 +162,7 @@ def _from_file(path: str, source: FileDataset) -> Source:
 
 def _generated(source: EmbeddedDataset, count: int) -> Source:
     generated = make_records(source.task, count, source.seed, source.haystack)
-    names = ("record_id", "label", "answer")  # besides the text fields
+    names = ("record_id", "label", "answer")  # in addition to the text fields
     records = [record["fields"] | {name: record[name] for name in names} for record in generated]
     evidence = [record["evidence"] for record in generated]
     counterfactuals = (
@@ -181,7 +181,7 @@ def _hub_origin(source: HubDataset, splits: Sequence[str]) -> str:
 
 
 def _check_columns(settings: FetchJob, columns: Mapping[str, Sequence[str]]) -> None:
-    """Check that files or splits, by origin, have the columns that are named, and equal ones."""
+    """Check that files or splits, by origin, have the configured columns, and all the same ones."""
     column_names: dict[str, str | None]
     column_names = {f"fields.{name}": field.column for name, field in settings.fields.items()}
     column_names |= {name: getattr(settings, name) for name in ("answer_column", "id_column")}
@@ -213,7 +213,7 @@ def _check_columns(settings: FetchJob, columns: Mapping[str, Sequence[str]]) -> 
 
 
 def _check_labels(labels: Labels, sources: Sequence[Source], origin: str) -> None:
-    """Check that no label word lacks records while values lack a label word."""
+    """Warn of values without a label word; refuse them if a label word has no records."""
     values = Counter(
         label_key(record.get(labels.column)) for source in sources for record in source.records
     )
@@ -231,7 +231,7 @@ def _check_labels(labels: Labels, sources: Sequence[Source], origin: str) -> Non
 
 
 def _row(settings: FetchJob, source: Source, index: int) -> Row:
-    """Interpret one record; its `sample_id` follows when all records are known."""
+    """Interpret one record; its `sample_id` is set once all records are known."""
     record = source.records[index]
     where = f"{source.origin}: record {index + 1}"
     raw = {
@@ -258,7 +258,7 @@ def _row(settings: FetchJob, source: Source, index: int) -> Row:
         if source.evidence is not None
         else None,
         "counterfactuals": [
-            _counterfactual(settings, one, raw) for one in source.counterfactuals[index]
+            _counterfactual(settings, changed, raw) for changed in source.counterfactuals[index]
         ]
         if source.counterfactuals is not None
         else None,
@@ -268,7 +268,7 @@ def _row(settings: FetchJob, source: Source, index: int) -> Row:
 
 
 def _counterfactual(settings: FetchJob, counterfactual: Row, raw: Mapping[str, str]) -> Row:
-    """Return a counterfactual of a record with the texts of its fields and its label word."""
+    """Return a counterfactual of a record with its label word, evidence and texts by field."""
     columns = {name: field.column for name, field in settings.fields.items()}
     fields = counterfactual["fields"]
     texts = {name: fields.get(column, raw[name]) for name, column in columns.items()}
@@ -281,7 +281,7 @@ def _counterfactual(settings: FetchJob, counterfactual: Row, raw: Mapping[str, s
 
 
 def _cluster(settings: FetchJob, record: Mapping[str, Any], where: str) -> str | None:
-    """Return a hash of the value that the records of a cluster share; without one, it has none."""
+    """Return a hash of the record's value in the cluster column, or None if there is none."""
     column = settings.cluster_column
     text = _text(record.get(column), f"{where}: column '{column}'").strip() if column else ""
     return blake2b(text.encode(), digest_size=8).hexdigest() if text else None
@@ -297,7 +297,7 @@ def _text(value: Any, where: str) -> str:
 
 
 def _storable(value: Any) -> str:
-    """Return a value as text without halves of surrogate pairs: JSON may hold them, no file can."""
+    """Return a value as text without lone surrogates, which JSON may hold but no file can."""
     return str(value).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
@@ -313,7 +313,7 @@ def _word_count(texts: Mapping[str, str]) -> int:
 
 
 def _answer(value: Any) -> str | None:
-    """Return a reference answer as text; several ones on a line each."""
+    """Return a reference answer as text; a list becomes one line per answer."""
     if isinstance(value, list | tuple):
         return "\n".join(map(_storable, value))
     return None if value is None else _storable(value)
@@ -322,7 +322,7 @@ def _answer(value: Any) -> str | None:
 def _evidence(
     settings: FetchJob, spans: Sequence[Row], raw: Mapping[str, str], texts: Mapping[str, str]
 ) -> list[Row]:
-    """Move evidence from columns to fields, and drop what was cut off."""
+    """Map evidence from columns to fields, without parts that were cut off."""
     moved = []
     for name, field in settings.fields.items():
         offset = len(raw[name]) - len(raw[name].lstrip())
@@ -335,7 +335,7 @@ def _evidence(
 
 
 def _identifiers(sources: Sequence[Source], column: str, origin: str) -> list[str]:
-    """Return the values of a column, which must be there and differ."""
+    """Return the values of an id column, which must be present and unique."""
     identifiers: Counter[str] = Counter()
     for source in sources:
         for number, record in enumerate(source.records, start=1):
@@ -356,13 +356,13 @@ def _identifiers(sources: Sequence[Source], column: str, origin: str) -> list[st
 
 
 def _text_hashes(rows: Sequence[Row]) -> list[str]:
-    """Return a hash of each record's texts; repetitions of a record are numbered from 2."""
+    """Return a hash of each record's texts; repeated hashes are numbered from 2."""
     seen: Counter[str] = Counter()
     identifiers = []
     for row in rows:
         digest = blake2b(digest_size=8)
         for name, text in sorted(row["fields"].items()):
-            # Lengths keep different records from running together to the same bytes.
+            # Lengths prevent different records from concatenating to the same bytes.
             digest.update(f"{len(name)} {len(text)} {name}{text}".encode())
         identifier = digest.hexdigest()
         seen[identifier] += 1
