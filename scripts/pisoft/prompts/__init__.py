@@ -1,1 +1,1 @@
-"""Prompts: chat templates, and exact masks of what came from the record."""
+"""Prompts: chat templates, and exact masks of the record's tokens."""

@@ -1,7 +1,7 @@
-"""From sampled records to token ids, with exact masks of what came from where.
+"""Prompts of sampled records as token ids, with exact masks of each token's origin.
 
-Character spans of messages and inserted texts are known from rendering (:mod:`.rendering`); a
-token belongs to a span if it shares a character with it.
+Rendering (:mod:`.chat`) yields the character spans of messages and inserted texts; a token belongs
+to a span if they share a character.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from pisoft.store.parquet import CONTROL_TOKEN, NO_CONTENT_TOKENS, OK, PROMPT_TO
 logger = logging.getLogger(__name__)
 
 Row = dict[str, Any]
-DUMMY_TEXT = "example"  # stands for every text where only the assistant's turn matters
+DUMMY_TEXT = "example"  # placeholder for texts where only the assistant's turn matters
 
 
 @dataclass(frozen=True)
@@ -54,11 +54,10 @@ def build_prompts(
 ) -> list[Row]:
     """Return rows of contract kind `prompts`, one per row of kind `samples` and in their order.
 
-    Ids equal those of `tokenizer.apply_chat_template(messages, add_generation_prompt=True)`. A
-    record that spells a control token (`<|eot_id|>`, `[/INST]`) gets a status instead. A prompt
-    that is too long loses the end of one text, never a part of the template. The tokenizer is a
-    fast one of transformers; `context` is the longest sequence the model reads, tokens, or None if
-    unknown.
+    Token ids equal `tokenizer.apply_chat_template(messages, add_generation_prompt=True)`. A record
+    that spells a control token (`<|eot_id|>`, `[/INST]`) gets a status instead. A prompt that is
+    too long loses the end of one text, never a part of the template. `tokenizer` is a fast one of
+    transformers; `context` is the model's longest sequence in tokens, or None if unknown.
 
     Raises:
         BenchmarkError: the tokenizer has no chat template or one that refuses or rewrites the
@@ -88,7 +87,7 @@ class _Builder:
         self._used_fields = sorted(
             {name for message in settings.messages for name in placeholders(message.content)}
         )
-        # What is said before an answer, where the texts of records do not matter.
+        # The conversation before an answer, with placeholders for the texts of records.
         self._example = conversation_of(
             settings.messages, dict.fromkeys(self._used_fields, DUMMY_TEXT)
         )
@@ -152,20 +151,20 @@ class _Builder:
     def _counterfactuals(
         self, prompt: Prompt, counterfactuals: Sequence[Row] | None
     ) -> list[Row] | None:
-        """Return the counterfactuals as prompts, each with its evidence in the clean one."""
+        """Return counterfactual prompts, each with the mask of its evidence in the clean prompt."""
         if counterfactuals is None:
             return None
         rows = []
-        for one in counterfactuals:
-            fitted = self._fitted(one["fields"])
-            assert fitted is not None, "what is too long without the text is too long as it is"
-            mask = prompt.tokens.overlapping(_evidence_ranges(prompt, one["evidence"]))
+        for changed in counterfactuals:
+            fitted = self._fitted(changed["fields"])
+            assert fitted is not None, "if it did not fit, the clean prompt would not either"
+            mask = prompt.tokens.overlapping(_evidence_ranges(prompt, changed["evidence"]))
             ids = fitted[0].tokens.ids
-            rows.append({"answer": one["answer"], "evidence_mask": mask, "input_ids": ids})
+            rows.append({"answer": changed["answer"], "evidence_mask": mask, "input_ids": ids})
         return rows
 
     def _token_limit(self, context: int | None) -> int | None:
-        """Return the longest allowed prompt in tokens, None if nothing limits it."""
+        """Return the longest allowed prompt in tokens, or None if unlimited."""
         limits = [] if self._settings.max_tokens is None else [self._settings.max_tokens]
         reserved = self._settings.reserved_tokens
         if context is not None:
@@ -178,9 +177,10 @@ class _Builder:
         return min(limits, default=None)
 
     def _fitted(self, texts: Mapping[str, str]) -> tuple[Prompt, bool] | None:
-        """Return the prompt, and whether it had to be shortened; None if even that is too long."""
+        """Return the prompt and whether it was shortened; None if it is too long even then."""
         texts = dict(texts)
-        name = self._settings.truncate or max(self._used_fields, key=lambda used: len(texts[used]))
+        longest = max(self._used_fields, key=lambda field: len(texts[field]))
+        name = self._settings.truncate or longest
         truncated = False
         while True:
             prompt = self._prompt(texts)
@@ -198,11 +198,11 @@ class _Builder:
         return Prompt(text, spans, self._format.tokenise(text))
 
     def _spells_control_token(self, prompt: Prompt) -> bool:
-        """Tell whether a record's text, and not the template, is read as a control token."""
+        """Return whether a record's text, as opposed to the template, spells a control token."""
         tokens, controls = prompt.tokens, self._control_tokens
         inserted = tokens.overlapping(span.range for span in prompt.fields())
         return any(
-            # The unknown token also stands for texts that do not spell it; those are no control.
+            # The unknown token also encodes texts that do not spell it; these do not count.
             from_record and token in controls and controls[token] in prompt.text[start:end]
             for token, (start, end), from_record in zip(
                 tokens.ids, tokens.offsets, inserted, strict=True
@@ -220,10 +220,10 @@ class _Builder:
         }
 
     def _candidate_tokens(self) -> dict[int, str]:
-        """Return the tokens that answer with a label word, and the word of each.
+        """Return the tokens that answer with a label word, each with its word.
 
         These are the first token of each word in the assistant's turn, which must differ, and
-        further spellings: models do not always keep to their template's space before an answer.
+        further spellings: models do not always keep their template's space before an answer.
         """
         words = self._settings.label_words
         candidates: dict[int, str] = {}
@@ -248,7 +248,7 @@ class _Builder:
         return candidates
 
     def _whole_word_tokens(self, word: str) -> list[int]:
-        """Return single tokens that spell a word behind the prompt, with and without a space."""
+        """Return single tokens that spell a word after the prompt, with and without a space."""
         text = self._format.render(self._example)
         prompt = self._format.tokenise(text).ids
         answers = [self._format.tokenise(text + space + word).ids for space in ("", " ")]
@@ -259,10 +259,10 @@ class _Builder:
         ]
 
     def _first_token(self, word: str) -> int:
-        """Return the token that follows a prompt when the assistant answers with a word.
+        """Return the first token of a word with which the assistant answers the prompt.
 
-        Some templates (Mistral v0.3) write the system message into the last turn, so that it
-        moves once an answer follows; the conversation without it then tells.
+        Some templates (Mistral v0.3) write the system message into the last turn, so it moves when
+        an answer follows; the conversation without a system message is used then.
         """
         without_system = [turn for turn in self._example if turn["role"] != "system"]
         for conversation in filter(None, (self._example, without_system)):
@@ -277,7 +277,7 @@ class _Builder:
 
 
 def _shortened(prompt: Prompt, name: str, text: str, excess: int) -> str:
-    """Return the beginning of a field's text that leaves out about `excess` tokens, or more."""
+    """Cut about `excess` tokens, or more, off the end of a field's text."""
     spans = [span for span in prompt.fields() if span.name == name]
     if not spans:
         return ""
@@ -294,7 +294,7 @@ def _shortened(prompt: Prompt, name: str, text: str, excess: int) -> str:
 
 
 def _evidence_ranges(prompt: Prompt, evidence: Sequence[Row]) -> list[Range]:
-    """Return where the evidence stands in the prompt, as far as it was not cut off."""
+    """Return the character ranges of the evidence in the prompt, without parts cut off."""
     ranges = []
     for span in prompt.fields():
         for piece in evidence:

@@ -1,4 +1,4 @@
-"""Rendering conversations as prompts, and tokenising them with the characters of every token."""
+"""Rendering of conversations as prompts, and tokenisation with character offsets."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ PRIVATE_USE = range(0x100000, 0x10FFFE)  # plane 16: characters without a meanin
 
 @dataclass(frozen=True)
 class Tokens:
-    """Token ids of a text, and the characters that each of them covers."""
+    """Token ids of a text, with the range of characters that each token covers."""
 
     ids: list[int]
     offsets: list[Range]
 
     def overlapping(self, ranges: Iterable[Range]) -> list[bool]:
-        """Return one truth value per token: does it share a character with one of the ranges?"""
+        """Return for each token whether it shares a character with one of the ranges."""
         ranges = list(ranges)
         return [
             any(start < last and end > first for first, last in ranges)
@@ -42,17 +42,17 @@ class Tokens:
 
 @dataclass(frozen=True)
 class Span:
-    """A stretch of a prompt's characters, and what it holds."""
+    """A range of a prompt's characters, and its content."""
 
     kind: Literal["message", "field"]
     name: str  # the role, or the field's name
     start: int = 0
     end: int = 0
-    skipped: int = 0  # white space at the field text's beginning, which the span leaves out
+    skipped: int = 0  # leading white space of the field's text, which the span leaves out
 
     @property
     def range(self) -> Range:
-        """First character and the one after the last."""
+        """The range of characters, end-exclusive."""
         return self.start, self.end
 
 
@@ -63,7 +63,7 @@ class TemplateFormat:
     """The chat template that comes with a tokenizer.
 
     Raises:
-        BenchmarkError: the tokenizer has no chat template, or one of a million characters.
+        BenchmarkError: the tokenizer has no chat template, or one of over a million characters.
     """
 
     def __init__(self, tokenizer: Any, label_words: Sequence[str], where: str) -> None:
@@ -83,7 +83,7 @@ class TemplateFormat:
             logger.warning("%s: the chat template writes today's date into every prompt", where)
 
     def render(self, conversation: Conversation) -> str:
-        """Return the prompt's text, up to where the assistant's answer begins.
+        """Return the prompt's text, up to the start of the assistant's answer.
 
         Raises:
             BenchmarkError: the template refuses the messages.
@@ -113,7 +113,7 @@ class TemplateFormat:
 
 @contextmanager
 def _time_limit() -> Iterator[None]:
-    """Limit a template's loops, in the main thread alone: signals reach no other."""
+    """Limit a template's processor time, in the main thread only: signals reach no other."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -121,19 +121,19 @@ def _time_limit() -> Iterator[None]:
     def stop(*_: object) -> None:
         raise TimeoutError(f"it takes more than {LONGEST_RENDERING} s of processor time")
 
-    before = signal.signal(signal.SIGVTALRM, stop)
+    previous = signal.signal(signal.SIGVTALRM, stop)
     signal.setitimer(signal.ITIMER_VIRTUAL, LONGEST_RENDERING)
     try:
         yield
     finally:
         signal.setitimer(signal.ITIMER_VIRTUAL, 0)
-        signal.signal(signal.SIGVTALRM, before)
+        signal.signal(signal.SIGVTALRM, previous)
 
 
 class PlainFormat:
     """Begin-of-sequence token and the messages, joined by blank lines; for base models.
 
-    An answer word follows another blank line, which then belongs to the prompt. Open text goes on.
+    A label word follows another blank line, which belongs to the prompt; open text has none.
     """
 
     template = ""
@@ -141,7 +141,7 @@ class PlainFormat:
     def __init__(self, tokenizer: Any, label_words: Sequence[str], where: str) -> None:
         self._tokenizer = tokenizer
         self._begin: str = tokenizer.bos_token or ""
-        # GPT-2's tokenizer cuts a blank line differently if a word follows, so one has to.
+        # GPT-2's tokenizer splits a blank line differently before a word, so append one.
         self._anchor = label_words[0] if label_words else ""
 
     def render(self, conversation: Conversation) -> str:
@@ -162,7 +162,7 @@ class PlainFormat:
         return self._encoded(self.render(conversation) + answer).ids
 
     def _encoded(self, text: str) -> Tokens:
-        """Tokenise behind the begin-of-sequence token, so that SentencePiece sees a beginning."""
+        """Tokenise after the begin-of-sequence token, so SentencePiece sees a beginning."""
         shift = len(self._begin)
         body = encode(self._tokenizer, text[shift:])
         begin = Tokens([self._tokenizer.bos_token_id], [(0, shift)]) if shift else Tokens([], [])
@@ -177,13 +177,13 @@ ChatFormat = TemplateFormat | PlainFormat
 
 
 def encode(tokenizer: Any, text: str) -> Tokens:
-    """Tokenise a rendered text, which holds its control tokens, by a fast tokenizer."""
+    """Tokenise a rendered text, control tokens included, with a fast tokenizer."""
     encoding = tokenizer(text, add_special_tokens=False, return_offsets_mapping=True, verbose=False)
     return Tokens(encoding["input_ids"], _untrimmed(encoding["offset_mapping"]))
 
 
 def _untrimmed(offsets: Sequence[Range]) -> list[Range]:
-    """Give white space back to tokens that hold nothing else and were trimmed to nothing."""
+    """Restore the ranges of white-space tokens that were trimmed to nothing."""
     covered: list[Range] = []
     previous = 0
     for start, end in offsets:
@@ -209,14 +209,14 @@ def render_with_spans(
     render: Callable[[Conversation], str],
     where: str,
 ) -> tuple[str, list[Span]]:
-    """Render a prompt and find where its messages and inserted texts (by field name) stand.
+    """Render a prompt and locate its messages and inserted texts (by field name).
 
-    The template is rendered again with private-use characters around every message and text. White
-    space at their ends stays outside, so that templates may trim it. Errors name `where`.
+    The template is rendered a second time with private-use characters around every message and
+    text. White space at their ends stays outside, so templates may trim it. Errors name `where`.
 
     Raises:
-        BenchmarkError: the template changes texts, so that their place cannot be known, or texts
-            hold nearly all private-use characters.
+        BenchmarkError: the template changes texts, so their position is unknown, or texts hold
+            nearly all private-use characters.
     """
     plain = conversation_of(messages, texts)
     text = render(plain)
@@ -246,14 +246,14 @@ def _pieces(content: str, insert: Callable[[str], str]) -> list[str]:
 
 
 class _Marks:
-    """Pairs of private-use characters around spans; none of them occurs in the text given."""
+    """Pairs of private-use characters around spans, unused in the text that they mark."""
 
     def __init__(self, text: str, where: str) -> None:
         self._where = where
         taken = set(text)
         self._unused = (chr(code) for code in PRIVATE_USE if chr(code) not in taken)
-        self._spans: dict[str, Span] = {}  # by the character before
-        self._befores: dict[str, str] = {}  # that character, by the one behind
+        self._spans: dict[str, Span] = {}  # by opening mark
+        self._openings: dict[str, str] = {}  # by closing mark
 
     def wrap(self, kind: Literal["message", "field"], name: str, text: str) -> str:
         """Return the text with marks around it, inside the white space at its ends."""
@@ -262,28 +262,28 @@ class _Marks:
             return text
         skipped = len(text) - len(text.lstrip())
         try:
-            before, behind = next(self._unused), next(self._unused)
+            opening, closing = next(self._unused), next(self._unused)
         except StopIteration:
             raise BenchmarkError(
                 f"{self._where}: messages and texts leave too few characters of plane 16 of the "
                 "private use area to mark where they stand"
             ) from None
-        self._spans[before] = Span(kind, name, skipped=skipped)
-        self._befores[behind] = before
-        return text[:skipped] + before + core + behind + text[skipped + len(core) :]
+        self._spans[opening] = Span(kind, name, skipped=skipped)
+        self._openings[closing] = opening
+        return text[:skipped] + opening + core + closing + text[skipped + len(core) :]
 
     def unwrap(self, marked: str) -> tuple[str, list[Span]]:
-        """Return the text without marks and the spans they enclosed, in the text's order."""
+        """Return the text without marks, and the marked spans in the order of their ends."""
         clean: list[str] = []
         spans: list[Span] = []
         starts: dict[str, int] = {}
         for character in marked:
-            before = self._befores.get(character)
+            opening = self._openings.get(character)
             if character in self._spans:
                 starts[character] = len(clean)
-            elif before is None:
+            elif opening is None:
                 clean.append(character)
-            elif before in starts:
-                span = replace(self._spans[before], start=starts.pop(before), end=len(clean))
+            elif opening in starts:
+                span = replace(self._spans[opening], start=starts.pop(opening), end=len(clean))
                 spans.append(span)
         return "".join(clean), spans

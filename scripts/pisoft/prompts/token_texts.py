@@ -1,4 +1,4 @@
-"""What each token of a sequence says, for readers; models never see these texts."""
+"""Texts of tokens for readers; models never see them."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from collections.abc import Sequence
 from typing import Any
 
 NOT_UTF8 = "\N{REPLACEMENT CHARACTER}"
-ANCHOR = "a"  # decoders drop a space in front of a text's first token, so each stands behind one
+ANCHOR = "a"  # decoders drop the space before a text's first token, so each is decoded after this
 _BYTE_PIECE = re.compile("<0x[0-9A-F]{2}>")
 
 
 def token_texts(tokenizer: Any, ids: Sequence[int]) -> list[str]:
     """Return the text of each token of ids (tokens,), its leading space included.
 
-    A token that ends or begins inside a character has no text of its own; its stray bytes are
-    written as the vocabulary does, `<0xF0>`, or as `\\xf0` in a byte-level vocabulary. The
-    tokenizer is a fast one of transformers.
+    A token that begins or ends inside a character has no text; its stray bytes are written as in
+    the vocabulary, `<0xF0>`, or as `\\xf0` for a byte-level vocabulary. The tokenizer is a fast one
+    of transformers.
     """
     anchor = tokenizer.encode(ANCHOR, add_special_tokens=False)[-1:]
     before = len(tokenizer.decode(anchor))
@@ -30,7 +30,7 @@ def token_texts(tokenizer: Any, ids: Sequence[int]) -> list[str]:
 
 
 def _stray_bytes(piece: str, text: str) -> str:
-    """Return what a vocabulary entry says whose bytes are not whole characters."""
+    """Return the text of a vocabulary entry whose bytes are not whole characters."""
     if _BYTE_PIECE.fullmatch(piece):
         return piece
     from transformers.convert_slow_tokenizer import bytes_to_unicode
