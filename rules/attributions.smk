@@ -1,9 +1,9 @@
-# In:  prompts, generations, the model, one method's own file, and the masked model if it needs one;
-#      or a file with scores that were made elsewhere; or the evidence, or another method's scores.
+# In:  prompts, generations, the model, the method's module, and the masked model if it needs one;
+#      or a file of imported scores; or the evidence, or another method's scores.
 # Out: <data>/attributions/{model}{variant}/{method}/{part}.parquet, raw scores by step;
-#      <data>/attribution_times/{model}{variant}/{method}/{part}.parquet, what they took. It is apart,
-#      so that recomputed scores are the same file, after which nothing is evaluated again;
-#      <data>/to_score.parquet, what there is to score, for whoever makes scores elsewhere.
+#      <data>/attribution_times/{model}{variant}/{method}/{part}.parquet, their times, in a
+#      separate file: scores that are recomputed alike then re-run no evaluation;
+#      <data>/to_score.parquet, the inputs for scores that are computed elsewhere.
 
 
 rule attribute:
@@ -64,7 +64,7 @@ rule export_prompts:
         "--outputs {params.outputs:q} > {log:q} 2>&1"
 
 
-# Scores made elsewhere have no times. Where their file lies is no setting: its content is compared.
+# Imported scores have no times. The path of their file is no setting: its content is compared.
 use rule export_prompts as import_scores with:
     input:
         prompts=rules.build_prompts.output.prompts,

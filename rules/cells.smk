@@ -1,14 +1,14 @@
-# Which files there are for which cells.
+# The files of cells.
 
 CELLS = CONFIG.cells()
 RANDOM_MODELS = {cell.model for cell in CELLS if cell.method == CONTROL}
 SEVERAL_METHODS = {model for model in CONFIG.models if len(CONFIG.methods_of(model)) > 1}
-RANKED = ranked_datasets(CONFIG)  # and whether their answer is a label word
+RANKED = ranked_datasets(CONFIG)  # and whether they have label words
 WHOLE_TOKENS = CONFIG.run_file.evaluation.mask == "token"
 
-# Some cells of the studies, in their order.
+# Named subsets of the studies' cells, in their order.
 SOME_CELLS = {
-    # Insertion and deletion, recovery of evidence, time: not of every dataset and method.
+    # Insertion and deletion, recovery of evidence, times: not for every dataset and method.
     "ranking": [cell for cell in CELLS if cell.dataset in RANKED],
     "flipped": [cell for cell in CELLS if RANKED.get(cell.dataset) is True],
     "generated": [cell for cell in CELLS if RANKED.get(cell.dataset) is False],
@@ -18,25 +18,25 @@ SOME_CELLS = {
     "context_use": [cell for cell in CELLS if CONFIG.datasets[cell.dataset].planted_task],
     "timed": [cell for cell in CELLS if cell.method in COMPUTED],
     "compared": [cell for cell in CELLS if cell.model in SEVERAL_METHODS],
-    # Masks of random scores; those of single elements say nothing of whole tokens.
+    # Masks of random scores; masks of single elements are no evidence about whole tokens.
     "drawn": [cell for cell in CELLS if WHOLE_TOKENS and cell.model in RANDOM_MODELS],
     # Once for all protocols of a model.
     "first_protocol": [*{cell[1:]: cell for cell in reversed(CELLS)}.values()][::-1],
     "decided": CELLS if CONFIG.run_file.stop is not None else [],
     "sensitivity": CELLS if CONFIG.run_file.sensitivity else [],
     "qualitative": CELLS if CONFIG.run_file.qualitative is not None else [],
-    # What methods on a randomised model are compared with.
+    # References for methods on a randomised model.
     "checked": [cell._replace(variant="") for cell in CONFIG.cells("sanity_checks")],
 }
 
 
 def cells_of(name):
-    """Return the cells of a study, or some of them by name."""
+    """Return the cells of a study or of a named subset."""
     return SOME_CELLS[name] if name in SOME_CELLS else CONFIG.cells(name)
 
 
 def cells(pattern, of="main"):
-    """Return a pattern's files for cells, each file once; those with `{part}`, for every part."""
+    """Return a pattern's files for cells without repeats; with `{part}`, for every part."""
     return files_of(cells_of(of), pattern)
 
 
@@ -53,6 +53,6 @@ def files_of(cells, pattern):
     """Return a pattern's files for cells."""
     files = {}
     for cell in cells:
-        every = parts_of_files(CONFIG, pattern, cell) if "{part}" in pattern else [""]
-        files |= dict.fromkeys(pattern.format(**cell.wildcards, part=part) for part in every)
+        parts = parts_of_files(CONFIG, pattern, cell) if "{part}" in pattern else [""]
+        files |= dict.fromkeys(pattern.format(**cell.wildcards, part=part) for part in parts)
     return [*files]

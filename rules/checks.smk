@@ -1,5 +1,5 @@
-# What keeps wrong results from being shown: seals beside results, which say what made them, and no job
-# of a run whose configuration was edited while the job waited.
+# Protection against wrong results: seals record the provenance of every result, and a job is
+# refused if its run's configuration was edited while it waited.
 from pisoft.workflow.checks import check_unchanged
 from pisoft.workflow.seals import seal_results
 

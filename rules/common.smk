@@ -1,5 +1,5 @@
-# What the other files share: the validated configuration, where things lie, and what jobs have in
-# common. Functions of the configuration alone are in scripts/pisoft/workflow/.
+# Shared by the other files: the validated configuration, paths, and common parameters of jobs.
+# Functions that need only the configuration are in scripts/pisoft/workflow/.
 import os
 import sys
 from pathlib import Path
@@ -10,8 +10,8 @@ from snakemake.settings.types import DeploymentMethod
 if not workflow.current_basedir.is_local:
     raise WorkflowError("the workflow must lie in a local folder: clone it and name its Snakefile")
 
-# Code is found beside this file, whichever folder the results go to and whichever workflow uses it.
-# It is no input of the jobs, whose paths would differ between clones, but a hash in their params.
+# Code is located by this file, independent of the results' folder and the calling workflow. It is
+# a hash in the params of jobs and not an input, whose path would differ between clones.
 ROOT = Path(str(workflow.current_basedir)).parent
 SCRIPTS = ROOT / "scripts"
 sys.path.insert(0, str(SCRIPTS))
@@ -47,13 +47,13 @@ try:
 except BenchmarkError as error:
     raise WorkflowError(str(error)) from None
 
-# Captions see nothing but the configuration; by now it is checked and no longer read.
+# Captions see only the raw configuration, which is validated by now and no longer read.
 config["settings"] = settings_as_yaml(CONFIG)
-# Stands on every table and page. Without one, the option has no value: an empty text is not quoted.
+# On every table and page. If it is empty, the option has no value: empty texts are not quoted.
 WARNING = demonstration_warning(CONFIG)
 
-# With --software-deployment-method apptainer, jobs run in it; its path counts from where results go,
-# so that clones in different places record the same.
+# With --software-deployment-method apptainer, jobs run in this image; its path is relative to the
+# working folder, so that clones in different places record the same path.
 IMAGE = "pisoft.sif"
 if DeploymentMethod.APPTAINER in workflow.deployment_settings.deployment_method:
     if not Path(IMAGE).is_file():
@@ -63,11 +63,11 @@ if DeploymentMethod.APPTAINER in workflow.deployment_settings.deployment_method:
 container: IMAGE
 
 
-# Without conda or containers, jobs are run by the interpreter that runs Snakemake, also when its
-# environment is not activated.
+# Without conda or containers, the interpreter of Snakemake runs the jobs, even if its environment
+# is not activated.
 PYTHON = "python" if workflow.deployment_settings.deployment_method else sys.executable
 
-COMPUTED = [name for name, one in CONFIG.evaluated_methods.items() if one.file is not None]
+COMPUTED = [name for name, method in CONFIG.evaluated_methods.items() if method.file is not None]
 
 JOBS = Jobs(CONFIG, LIMITS, SCRIPTS, PYTHON)
 job, named_files, named_outputs = JOBS.parameters, JOBS.named_files, JOBS.named_outputs

@@ -1,6 +1,6 @@
-# In:  a hub, local files, or the generator of synthetic records.
+# In:  the hub, local files, or the generator of synthetic records.
 # Out: <data>/datasets/{dataset}.parquet, every record;
-#      <data>/samples/{part}.parquet, the records chosen by seed; of local files, read there.
+#      <data>/samples/{part}.parquet, the sampled records; local files are read directly.
 
 
 rule fetch_dataset:

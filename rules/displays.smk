@@ -3,14 +3,14 @@
 #      SVG and PNG, some with their numbers as CSV, and a page with its caption and its data.
 # A table is a decorated function in scripts/pisoft/tables/NAME.py, a figure one in figures/NAME.py;
 # captions/tables/NAME.rst or captions/figures/NAME.rst is its caption, if it has one. One job makes
-# all tables, and one job all figures of a kind.
+# all tables; one job makes all figures of a kind.
 from pisoft.config.jobs.pages import published_models
 from pisoft.workflow.displays import PAGE_TEMPLATES, TABLE_TEMPLATES, Displays, FigurePages
 
 TABULATED, PLOTTED = (Displays(room, DATA, ROOT / "rules", cells) for room in ("tables", "figures"))
-TABLES, FIGURES = TABULATED.titles(), PLOTTED.titles()  # of pages, by path
+TABLES, FIGURES = TABULATED.titles(), PLOTTED.titles()  # titles by path
 
-# Pages of the run, and the bar of links at the head of each: titles by path, paths by title.
+# Pages of the run (titles by path), and the navigation bar at the head of each page.
 PAGES = {"<results>/explorer.html": "Explorer"} if CONFIG.run_file.explorer else {}
 if published_models(CONFIG):
     PAGES["<results>/tables/published/against_paper.html"] = "Against the paper"
@@ -25,20 +25,20 @@ BAR = {
 BAR = [f"{title}={path.replace('<results>', str(RESULTS))}" for path, title in BAR.items()]
 
 
-def draw(called, message_text, script, displays, minutes, *templates, options=()):
-    """Define the rule that makes displays, which are all tables, or all figures of a kind."""
+def draw(rule_name, message_text, script, displays, minutes, *templates, options=()):
+    """Define the rule that makes `displays`: all tables, or all figures of a kind."""
 
     rule:
         name:
-            called
+            rule_name
         input:
             **displays.inputs(),
         output:
             **displays.outputs(),
         log:
-            f"<logs>/{called}.log",
+            f"<logs>/{rule_name}.log",
         benchmark:
-            f"<logs>/{called}.tsv"
+            f"<logs>/{rule_name}.tsv"
         conda:
             "../envs/analysis.yaml"
         threads: 1

@@ -1,6 +1,6 @@
-# The run itself: what it says on the terminal, and what it takes while thousands of jobs are done.
-# A workflow that uses this one as a module has its own terminal. Snakemake's plugins for that
-# (`--logger`) are packages, which every environment of a caller would have to have.
+# The run itself: its terminal output, and workarounds for runs of thousands of jobs. A workflow
+# that uses this one as a module has its own output. Snakemake's logger plugins (`--logger`) are
+# packages, which the environment of every caller would need.
 from snakemake.logging import logger
 
 from pisoft.workflow.terminal import conclusion, one_line_per_job
@@ -8,7 +8,7 @@ from pisoft.workflow.internals import one_timer, patient_with_slurm
 
 
 def ending():
-    """Return what came out and where to look; nothing of a page that the targets leave out."""
+    """Return the verdicts and the page to open, or nothing if the targets exclude that page."""
     front, verdicts = RESULTS / "index.html", RESULTS / "verdicts.txt"
     targeted = any(job.rule.name == "build_index" for job in workflow.dag.jobs)
     if not (targeted and verdicts.is_file()):

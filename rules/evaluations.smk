@@ -1,7 +1,7 @@
 # In:  prompts, generations, attributions and the model. The first three may hold more samples than
 #      one evaluation. For counterfactuals, also the masked model, or prompts of the whole dataset.
 # Out: <data>/soft/{protocol}{operator}/{model}/{method}/{part}.parquet, the distance of every draw;
-#      <data>/inputs/{protocol}/{model}/{part}.parquet, what the model makes of such inputs;
+#      <data>/inputs/{protocol}/{model}/{part}.parquet, the model's response to such inputs;
 #      <data>/ranking/{model}/{method}/{part}.parquet, whether each step flips the label word.
 
 

@@ -1,7 +1,7 @@
-# In:  a hub.
+# In:  the hub.
 # Out: <data>/commits/{kind}/{repository}/{revision}.json, the commit that all jobs of the run read.
-#      It stays as it is until it is requested again, by --forcerun resolve_commit;
-#      <data>/fetched.txt, what `make fetch` has downloaded. No other job needs it.
+#      It stays unchanged until `--forcerun resolve_commit`;
+#      <data>/fetched.txt, the downloads of `make fetch`. No other job needs it.
 
 HUB_SOURCES = [*hub_models(CONFIG), *hub_datasets(CONFIG).values()]
 
@@ -17,7 +17,7 @@ rule resolve_commit:
         kind="models|datasets",
         repository=one_of(sorted({source.repository for source in HUB_SOURCES})),
         revision=one_of(sorted({source.revision for source in HUB_SOURCES})),
-    localrule: True  # computing nodes may have no network
+    localrule: True  # compute nodes may have no network
     conda:
         "../envs/analysis.yaml"
     threads: 1

@@ -1,8 +1,8 @@
 # In:  summaries and figures; prompts, generations, attributions and soft files of the run.
-# Out: <results>/index.html, the front page, and verdicts.txt, what it says first, with which the
-#      report begins and a run ends; docs.html, docs for its readers; tables/published/, numbers
+# Out: <results>/index.html, the front page, and verdicts.txt, its verdicts, which also open the
+#      report and close a run; docs.html, documentation for readers; tables/published/, numbers
 #      beside the paper's, if the run has one of its models; explorer.html, the scores of single
-#      samples, token by token; report.html, in place of a report older than a result.
+#      samples, token by token; report.html, which replaces a report older than a result.
 from pisoft.workflow.displays import EXPLORER_TEMPLATES, INDEX_TEMPLATES, reported_page
 
 
@@ -62,7 +62,7 @@ use rule build_index as note_report with:
         runtime=10,
     params:
         **job("note_report", "index", *PAGE_TEMPLATES),
-        sealed=False,  # Snakemake's --report writes over it
+        sealed=False,  # Snakemake's --report overwrites it
         files=[],
         links=[],
     message:

@@ -1,6 +1,6 @@
 # In:  evaluated cells, prompts, generations, attributions and inspected inputs.
 # Out: <data>/summary/: samples of metrics and, from them, the results that all displays show;
-#      depth_selected/, controls/ and permutation_baseline/ hold samples of those alone.
+#      depth_selected/, controls/ and permutation_baseline/ hold the samples of these studies.
 # A summary is scripts/pisoft/statistics/MODULE.py; its files are named after the kind of their rows.
 PROMPTS, GENERATIONS, ATTRIBUTIONS, TIMES, SOFT, RANKING, INPUTS = (
     f"<data>/{FILES[kind].pattern}.parquet"
@@ -18,7 +18,7 @@ def summary_files(*kinds, below="", cell=()):
 
 
 def if_any(of, *files):
-    """Return files, or none if there is no such cell."""
+    """Return files, or none if the run has no such cells."""
     return [*files] if cells_of(of) else []
 
 
@@ -28,13 +28,13 @@ CONTROL_SAMPLES = summary_files(
 )
 SELECTED_SAMPLES = summary_files("soft_samples", below="depth_selected/")
 PERMUTED_SAMPLES = summary_files(*SOFT_KINDS, below="permutation_baseline/")
-# Datasets whose records are not independent: intervals and tests are of their clusters.
+# Datasets with dependent records: intervals and tests resample their clusters.
 CLUSTERS = [
     f"<data>/datasets/{name}.parquet"
     for name, entry in CONFIG.datasets.items()
     if entry.cluster_column
 ]
-# What a run may have none of: random scores, datasets with evidence or label words.
+# Optional parts of a run: random scores, datasets with evidence or label words.
 EVIDENCE_SAMPLES = if_any("evidence", SAMPLES["evidence_samples"])
 DATAMODEL_SAMPLES = if_any("drawn", SAMPLES["datamodel_samples"])
 CONTROL_KINDS = (
@@ -45,37 +45,37 @@ CONTROL_KINDS = (
 WITH_CONTROLS = {kind: [SAMPLES[kind], CONTROL_SAMPLES[kind]] for kind in CONTROL_KINDS}
 
 
-def summary(identity, written=None, cell=(), asked=(1, 4000, 30), **read):
+def summary(identity, outputs=None, cell=(), requested=(1, 4000, 30), **inputs):
     """Define the rule of a summary.
 
     Args:
         identity: name of the rule, module, and settings.
-        written: files by the kind of their rows; without, one that is named as the module.
-        cell: wildcards of what it writes.
-        asked: threads, MB of main memory, minutes.
-        read: files by the kind of their rows.
+        outputs: files by the kind of their rows; by default, one file named after the module.
+        cell: wildcards of the outputs.
+        requested: threads, MB of main memory, minutes.
+        inputs: files by the kind of their rows.
     """
-    called, module, settings_name = identity
-    log_name = "/".join((called, *cell))
+    rule_name, module, settings_name = identity
+    log_name = "/".join((rule_name, *cell))
 
     rule:
         name:
-            called
+            rule_name
         input:
-            **read,
+            **inputs,
             clusters=CLUSTERS,
         output:
-            **(written or summary_files(module, cell=cell)),
+            **(outputs or summary_files(module, cell=cell)),
         log:
             f"<logs>/{log_name}.log",
         benchmark:
             f"<logs>/{log_name}.tsv"
         conda:
             "../envs/analysis.yaml"
-        threads: asked[0]
+        threads: requested[0]
         resources:
-            mem_mb=asked[1],
-            runtime=asked[2],
+            mem_mb=requested[1],
+            runtime=requested[2],
         params:
             **job("summarise_results", settings_name, f"pisoft.statistics.{module}"),
             name=module,
@@ -114,7 +114,7 @@ summary(
 summary(
     ("summarise_datamodel_scores", "datamodel_scores", "datamodel"),
     summary_files("datamodel_samples"),
-    asked=(1, 8000, 240),
+    requested=(1, 8000, 240),
     prompts=cells(PROMPTS, "drawn"),
     attributions=cells(ATTRIBUTIONS, "drawn"),
     soft=cells(RANDOM_SOFT, "drawn"),
@@ -122,7 +122,7 @@ summary(
 summary(
     ("estimate_uncertainty", "uncertainty", "uncertainty"),
     summary_files("statistics", "comparisons", "ranks", "variance_components", "coverage", "noise"),
-    asked=(2, 4000, 60),
+    requested=(2, 4000, 60),
     samples=[
         SAMPLES["soft_samples"],
         *if_any("layer_study", *SELECTED_SAMPLES.values()),
@@ -138,7 +138,7 @@ summary(
 )
 summary(
     ("summarise_sensitivity", "sensitivity", "sensitivity"),
-    asked=(2, 4000, 60),
+    requested=(2, 4000, 60),
     soft=cells(SOFT),
     operators=cells(SOFT, "operators"),
 )
@@ -164,7 +164,7 @@ summary(
     attributions=fitting_cells(ATTRIBUTIONS),
 )
 
-# Can the metrics be trusted? Nothing from here on changes a number of the methods themselves.
+# Metric validation. The rules from here on change no number of the methods themselves.
 summary(
     ("summarise_controls", "soft", "summarise"),
     summary_files(*SOFT_KINDS, below="controls/"),
@@ -178,7 +178,7 @@ summary(
 summary(
     ("summarise_datamodel_scores_of_controls", "datamodel_scores", "datamodel"),
     summary_files("datamodel_samples", below="controls/"),
-    asked=(1, 8000, 240),
+    requested=(1, 8000, 240),
     prompts=cells(PROMPTS, "controls"),
     attributions=cells(RANDOM_ATTRIBUTIONS, "controls") + cells(ATTRIBUTIONS, "controls"),
     soft=cells(RANDOM_SOFT, "controls"),
