@@ -206,5 +206,5 @@ def check_loaded(
         if keys:
             first = ", ".join(sorted(keys)[:3])
             more = f" and {len(keys) - 3} more" if len(keys) > 3 else ""
-            why = f"; they are quantised ({quantization}): choose others" if quantization else ""
+            why = f"; they are quantised by {quantization}, not by nf4" if quantization else ""
             raise BenchmarkError(f"model '{name}': its weights {problem} {first}{more}{why}")

@@ -190,7 +190,7 @@ def test_weights_of_another_quantisation_are_said_to_be(folder, tmp_path):
     path = tmp_path / "model/config.json"
     config = json.loads(path.read_text()) | {"quantization_config": {"quant_method": "gptq"}}
     path.write_text(json.dumps(config))
-    with pytest.raises(BenchmarkError, match=r"lack .*; they are quantised \(gptq\): choose"):
+    with pytest.raises(BenchmarkError, match=r"lack .*; they are quantised by gptq, not by nf4"):
         load_model(local_model(), tmp_path / "model")
 
 
