@@ -25,12 +25,6 @@ def test_a_cell_is_written_into_paths_and_read_from_them(kind, cell, path):
         assert FILES[kind].cell(Path(file)) == cell
 
 
-def test_keys_that_do_not_apply_are_left_out():
-    evaluation = {"protocol": "dynamic", "operator": "mean"}
-    cell = {"model": "llama-3.1", "method": "grad_ellm", "dataset": "sst2"}
-    assert EVALUATED.keys == evaluation | cell
-
-
 def test_another_path_is_no_cell():
     with pytest.raises(ValueError, match="is not a path soft/"):
         FILES["soft"].cell(Path("attributions/m/x/d.parquet"))

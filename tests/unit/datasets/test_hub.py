@@ -18,8 +18,6 @@ from helpers.random_masked_models import roberta
 from helpers.random_models import model_and_network
 from helpers.tiny_tokenizers import numbered_tokenizer
 from pisoft.config.datasets import HubDataset
-from pisoft.config.models import HubModel
-from pisoft.config.validation import validate
 from pisoft.datasets import sources
 from pisoft.datasets.hub import hub_advice, read_commit
 from pisoft.errors import BenchmarkError
@@ -332,11 +330,3 @@ def test_a_record_takes_the_place_of_the_revision_and_changes_nothing_else(tmp_p
     assert sources.at_commit(dataset, None) == dataset
     chosen = sources.at_commit(dataset, record)
     assert chosen.source == source.model_copy(update={"revision": COMMIT})
-
-
-@pytest.mark.parametrize("name", ["../n", "o//n", "o/n/", "o/{n}", "o n", "", "/o/n"])
-def test_a_repository_or_a_revision_that_is_no_path_is_refused(name):
-    for given in ({"repository": name}, {"repository": "o/n", "revision": name}):
-        with pytest.raises(BenchmarkError, match=r"must be (letters, digits and|`owner/name`)"):
-            validate(HubModel, {"kind": "hub", **given}, "source")
-    validate(HubModel, {"kind": "hub", "repository": "o/n", "revision": "refs/pr/1"}, "source")
