@@ -179,7 +179,7 @@ def test_the_run_files_of_the_docs_are_valid(page: str, block: str, tmp_path: Pa
     (tmp_path / "headlines.csv").write_text("id,headline,topic\n", encoding="utf-8")
     raw = {"local_root": str(tmp_path), **yaml.safe_load(block)}
     config = load_run(raw, [], ROOT / "config", load_method)
-    assert config.cells
+    assert config.cells()
 
 
 def test_the_run_files_of_the_docs_are_collected() -> None:
