@@ -17,14 +17,14 @@ import attribute
 import evaluate_ranking
 import evaluate_soft
 from helpers import explained_rows
+from helpers.fetch_jobs import fetch_job
 from helpers.random_models import model_and_network
 from helpers.small_configuration import CATALOGUE, RUN, load_tree
 from helpers.soft_files import STATISTICS, soft_rows
-from pisoft.config.datasets import FileDataset, Labels, TextField
+from pisoft.config.datasets import FileDataset, Labels
 from pisoft.config.evaluation import DrawSettings, RankingSettings
 from pisoft.config.jobs.cells import AttributeJob, EvaluateJob, RankingJob
 from pisoft.config.jobs.fields import LoadedModel
-from pisoft.config.jobs.records import FetchJob
 from pisoft.config.jobs.summaries import SummariseRankingJob
 from pisoft.config.resolved import Config
 from pisoft.datasets.sources import fetch
@@ -137,11 +137,7 @@ def damage(tree, path, value, change):
 # Records --------------------------------------------------------------------------------------
 
 LINES = [json.dumps({"text": f"film {n}", "label": n % 2, "id": n}).encode() for n in range(4)]
-FETCH = {
-    "dataset": "d", "task": "classification", "fields": {"text": TextField(column="text")},
-    "labels": Labels(column="label", words={1: "Positive", 0: "Negative"}),
-    "id_column": "id", "answer_column": None,
-}  # fmt: skip
+WORDS = Labels(column="label", words={1: "Positive", 0: "Negative"})
 PIECES = st.one_of(
     st.binary(max_size=8),
     st.sampled_from([b'"', b"{", b"[" * 5000, b"9" * 5000, b"\x00", b"\xff", b"\\ud800", b"\n",
@@ -165,7 +161,7 @@ def test_damaged_records_are_read_or_refused_in_one_line(tmp_path, form, piece, 
     path.write_bytes(content[:where] + piece + content[where + cut :])
     source = FileDataset(kind="file", path=str(path), format=form)
     try:
-        rows = fetch(FetchJob(source=source, **FETCH))
+        rows = fetch(fetch_job(source, task="classification", labels=WORDS, id_column="id"))
         write_rows(tmp_path / "datasets.parquet", "datasets", rows, {})
     except BenchmarkError as error:
         one_line(error)

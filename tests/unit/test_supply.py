@@ -146,23 +146,6 @@ def test_a_licence_is_allowed_if_all_that_hold_are(text: str, allowed: bool) -> 
     assert list_licences.is_allowed(text) == allowed
 
 
-def listed(
-    lock: Path, monkeypatch: pytest.MonkeyPatch, packages: dict[str, dict[str, str]]
-) -> None:
-    """List the licences of a lock whose packages have these metadata."""
-
-    def metadata_of(name: str) -> Message:
-        if name not in packages:
-            raise PackageNotFoundError(name)
-        message = Message()
-        for key, value in packages[name].items():
-            message[key] = value
-        return message
-
-    monkeypatch.setattr(list_licences, "metadata", metadata_of)
-    list_licences.main(list_licences.parser().parse_args(["--lock", str(lock)]))
-
-
 def test_packages_of_refused_and_of_unknown_licences_are_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -181,8 +164,18 @@ def test_packages_of_refused_and_of_unknown_licences_are_named(
         "silent": {"License": "UNKNOWN", "Classifier": "Operating System :: POSIX"},
         "nvidia-x": {"License-Expression": "LicenseRef-NVIDIA-Proprietary"},
     }
+
+    def metadata_of(name: str) -> Message:
+        if name not in packages:
+            raise PackageNotFoundError(name)
+        message = Message()
+        for key, value in packages[name].items():
+            message[key] = value
+        return message
+
+    monkeypatch.setattr(list_licences, "metadata", metadata_of)
     with pytest.raises(BenchmarkError) as refused:
-        listed(lock, monkeypatch, packages)
+        list_licences.main(list_licences.parser().parse_args(["--lock", str(lock)]))
     assert str(refused.value).endswith(
         "does not allow: bound (AGPL-3.0-only), silent (no licence is named), "
         "absent (no licence is named)"

@@ -53,7 +53,13 @@ def lengths_of(results, dataset, entries=None, **changes):
 
 
 def test_what_the_run_has_made_is_measured_and_failed_samples_cost_nothing(tmp_path):
+    """Prompts alone leave answers at full length."""
     write(tmp_path, "prompts", "stories", PROMPTS)
+    lengths = lengths_of(tmp_path, "stories")
+    assert lengths.origin == PROMPTS_MEASURED
+    assert [(s.prompt, s.output, s.steps) for s in lengths.samples] == [
+        (tokens, 11, (0, 5, 10)) for tokens in (30, 50, 20)
+    ]
     write(tmp_path, "generations", "stories", ANSWERS)
     lengths = lengths_of(tmp_path, "stories")
     assert lengths.origin == MEASURED
@@ -61,15 +67,6 @@ def test_what_the_run_has_made_is_measured_and_failed_samples_cost_nothing(tmp_p
         (30, 9, 15, 7, (0, 5)), (50, 11, 30, 11, (0, 5, 10)),
     ]  # fmt: skip
     assert lengths.mean(lambda sample: sample.prompt) == 40
-
-
-def test_prompts_alone_leave_answers_at_full_length(tmp_path):
-    write(tmp_path, "prompts", "stories", PROMPTS)
-    lengths = lengths_of(tmp_path, "stories")
-    assert lengths.origin == PROMPTS_MEASURED
-    assert [(s.prompt, s.output, s.steps) for s in lengths.samples] == [
-        (30, 11, (0, 5, 10)), (50, 11, (0, 5, 10)), (20, 11, (0, 5, 10)),
-    ]  # fmt: skip
 
 
 def test_all_tokens_may_be_explained_and_every_fifth_evaluated():
@@ -125,8 +122,5 @@ def test_what_cannot_be_estimated_names_dataset_and_key(tmp_path):
     unknown = {"datasets.reviews": {"expected": None}}
     with pytest.raises(BenchmarkError, match=r"'reviews': expected\.content_tokens: not set"):
         lengths_of(tmp_path, "reviews", unknown)
-    endless = {"datasets.stories": {"expected": {"content_tokens": 30}}}
-    with pytest.raises(BenchmarkError, match=r"'stories': expected\.records: not set"):
-        lengths_of(tmp_path, "stories", endless)
     write(tmp_path, "prompts", "reviews", PROMPTS)
     assert len(lengths_of(tmp_path, "reviews", unknown).samples) == 3

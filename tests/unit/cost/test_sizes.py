@@ -8,7 +8,7 @@ import pytest
 from helpers.random_models import SHAPES, model_and_network
 from helpers.tiny_tokenizers import numbered_tokenizer
 from pisoft.config.models import GgufModel, HubModel, LocalModel, TrainedModel
-from pisoft.cost.sizes import device_bytes, largest_file, parameters_of, token_bytes, weight_bytes
+from pisoft.cost.sizes import device_bytes, largest_file, parameters_of, token_bytes
 from pisoft.demo.models import _new_model
 from pisoft.errors import BenchmarkError
 
@@ -52,11 +52,6 @@ def test_a_trained_model_has_the_weights_it_is_planned_with(architecture):
     network = _new_model(tokenizer, source)
     count = sum(weight.numel() for weight in network.parameters() if weight.dim() > 1)
     assert parameters_of("m", source) == count
-
-
-def test_weights_take_the_bytes_of_their_type():
-    assert weight_bytes(8e9, "bfloat16") == 16e9
-    assert weight_bytes(8e9, "float32") == 32e9
 
 
 def test_the_docs_say_which_sizes_fit_on_one_card():

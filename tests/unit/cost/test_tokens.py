@@ -24,12 +24,11 @@ from helpers.tiny_tokenizers import numbered_tokenizer
 from pisoft.attribution import available_methods, load_method, repetition
 from pisoft.attribution.engine import attribute_block, warm_up
 from pisoft.attribution.repetition import compare_with_float32
-from pisoft.config.evaluation import DrawBudget, EvaluationSettings, RankingSettings
+from pisoft.config.evaluation import EvaluationSettings, RankingSettings
 from pisoft.cost import tokens
 from pisoft.cost.lengths import SampleLengths
 from pisoft.cost.tokens import (
     attribution_work,
-    draw_bounds,
     generation_tokens,
     inspection_tokens,
     ranking_tokens,
@@ -318,8 +317,3 @@ def test_ranking_is_planned_as_it_is_counted(operator, count, source):
         )
         read = 5 + evaluator.tokens - before
         assert ranking_tokens(lengths, settings, is_label) == pytest.approx(read)
-
-
-def test_a_budget_has_limits_and_a_number_has_not():
-    assert draw_bounds(6) == (6, 6)
-    assert draw_bounds(DrawBudget(target_half_width=0.1, max=15)) == (1, 15)

@@ -346,13 +346,10 @@ def test_what_cannot_become_a_prompt_is_one_line(template, changes, text, messag
     assert "\n" not in str(error.value)
 
 
-def test_a_template_that_only_changes_case_keeps_its_masks():
+def test_a_template_that_changes_case_keeps_its_masks_and_one_that_drops_the_record_has_none():
     tokenizer = changed("{% for m in messages %}<{{ m['content'] | upper }}>{% endfor %}")
     row = build(tokenizer, settings(), sample(text="good film"))
     assert covered(tokenizer, row) == "GOOD FILM"
-
-
-def test_a_template_that_drops_the_record_leaves_no_content():
     tokenizer = changed("{{ bos_token }}nothing")
     assert build(tokenizer, settings(), sample(text="a"))["status"] == NO_CONTENT_TOKENS
 

@@ -85,13 +85,6 @@ def test_4_bit_weights_of_the_hub_are_read_from_a_folder_and_its_tokenizer_is_no
     assert inputs.tokenizer(big) == inputs.original_model(big) == [commit]
 
 
-def test_the_masked_model_is_read_by_methods_that_need_it_alone(paper):
-    inputs = Inputs(paper, DATA)
-    assert inputs.masked_model(of(method="saliency")) == []
-    (commit,) = inputs.masked_model(of(method="reagent"))
-    assert commit.startswith("results/r/data/commits/models/")
-
-
 def test_a_job_that_runs_no_model_holds_no_gpu(paper):
     jobs = Jobs(paper, None, ROOT / "scripts", "python")
     gpus = {
@@ -100,16 +93,6 @@ def test_a_job_that_runs_no_model_holds_no_gpu(paper):
         for method in ("random", "saliency")
     }
     assert [case for case, count in gpus.items() if count != 1] == [("attribute", "random")]
-
-
-def test_a_model_trained_on_shuffled_labels_has_a_separate_folder(demo):
-    for variant, folder in (
-        ("", "demo-llama"),
-        ("@reinit-4", "demo-llama"),
-        ("@shuffled-labels", "demo-llama@shuffled-labels"),
-    ):
-        cell = of(model="demo-llama", variant=variant, method="saliency")
-        assert f"{DATA}/models/{folder}/config.json" in Inputs(demo, DATA).model(cell)
 
 
 def test_records_are_read_from_where_their_source_says(demo, paper):
