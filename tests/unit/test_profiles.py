@@ -37,11 +37,10 @@ def test_a_round_of_a_cluster_s_run_chooses_from_as_many_jobs_as_fit_into_the_qu
     assert "scheduler-subsample" not in profile("default"), "its jobs need not fit at all times"
 
 
-@pytest.mark.parametrize(
-    "key", ["keep-going", "rerun-incomplete", "scheduler", "max-checksum-file-size"]
-)
-def test_what_is_run_again_does_not_depend_on_where(key):
-    assert profile("slurm")[key] == profile("default")[key]
+def test_what_is_run_again_does_not_depend_on_where():
+    keys = ("keep-going", "rerun-incomplete", "scheduler", "max-checksum-file-size")
+    slurm, default = ([profile(name)[key] for key in keys] for name in ("slurm", "default"))
+    assert slurm == default
 
 
 def test_every_fault_that_the_docs_list_has_its_test():

@@ -33,6 +33,7 @@ from pisoft.records import label_key, placeholders
 from pisoft.workflow.checks import configuration_hash
 
 DELETED = object()
+BUDGET = {"target_half_width": 0.01}
 BOMB = reduce(lambda inner, _: [inner] * 9, range(60), "x")
 
 
@@ -85,12 +86,7 @@ def test_configurations_have_the_same_hash_if_and_only_if_they_are_equal(load):
         ({"preset": "efficient"}, "latin", 1, "draw"),
         ({"preset": "efficient", "draws": 4, "clamp": "mean"}, "latin", 4, "mean"),
         ({"preset": "sparse"}, "latin", 1, "draw"),
-        (
-            {"draws": {"target_half_width": 0.01}},
-            "iid",
-            {"target_half_width": 0.01, "max": 15},
-            "draw",
-        ),
+        ({"draws": BUDGET}, "iid", BUDGET | {"max": 15}, "draw"),
     ],
 )
 def test_a_preset_fills_in_what_is_not_given(load, given, sampler, draws, clamp):
@@ -254,21 +250,15 @@ def test_a_run_file_says_what_jobs_may_ask_of_its_site(load):
                 ({"task": "why", "haystack": {}}, ": task 'why' takes no `haystack`"),
                 ({"task": "conflict", "haystack": {"depths": [0.5]}},
                  ": haystack.depths: task 'conflict' needs 2 or more"),
-                (
-                    {"task": "needle", "haystack": {"length": 19}},
-                    ".haystack: length: 19 tokens have no room for two statements and 3 "
-                    "distractors; allowed are 20 and more",
-                ),
+                ({"task": "needle", "haystack": {"length": 19}},
+                 ".haystack: length: 19 tokens have no room for two statements and 3 "
+                 "distractors; allowed are 20 and more"),
                 ({"task": "needle", "haystack": {"depths": [0, 0]}},
                  ".haystack: depths: must differ, got [0.0, 0.0]"),
             )
         ),
-        (
-            "datasets/reviews",
-            CATALOGUE["datasets"]["made"]
-            | {"source": {"kind": "embedded", "task": "needle", "haystack": {}}},
-            ["reviews: task: planted statements need `classification`, not generation"],
-        ),
+        ("datasets/made/source", {"kind": "embedded", "task": "needle", "haystack": {}},
+         ["made: task: planted statements need `classification`, not generation"]),
         # labels
         *(
             (f"{place}/label", text, [f"{place.split('/')[1]}: label: {says}"])
@@ -290,22 +280,17 @@ def test_a_run_file_says_what_jobs_may_ask_of_its_site(load):
                 ("methods", "saliency", {"method": "saliency"}, {}, "Saliency"),
             )
         ),
-        (
-            "run",
-            {**RUN, "layer_study": {}, "catalogue": {"methods": {
-                "other": {"method": "saliency", "label": "Grad-ELLM (depth selected)"}
-            }}, "methods": ["other"]},
-            ["'layer_study' and 'other' have the same label 'Grad-ELLM (depth selected)'"],
-        ),
+        ("run",
+         {**RUN, "layer_study": {}, "methods": ["other"], "catalogue": {"methods": {
+             "other": {"method": "saliency", "label": "Grad-ELLM (depth selected)"}}}},
+         ["'layer_study' and 'other' have the same label 'Grad-ELLM (depth selected)'"]),
         # additions of the run file
         ("run/catalogue", {"models": {"small": {}}},
          ["run.yaml: catalogue.models.small: duplicate name", "models.yaml has it already"]),
-        (
-            "run",
-            {**RUN, "models": ["a"],
-             "catalogue": {"models": {"a": {"extends": "b"}, "b": {"extends": "a"}}}},
-            ["catalogue.models: a: extends itself: a → b"],
-        ),
+        ("run",
+         {**RUN, "models": ["a"],
+          "catalogue": {"models": {"a": {"extends": "b"}, "b": {"extends": "a"}}}},
+         ["catalogue.models: a: extends itself: a → b"]),
         ("run/models", ["trained"], ["model 'trained': source.datasets: 'made' is no selected"]),
         *(
             ("run", {**RUN, kind: ["mine"], "catalogue": {kind: {"mine": entry}}},
@@ -339,6 +324,7 @@ def test_a_run_file_says_what_jobs_may_ask_of_its_site(load):
 )  # fmt: skip
 def test_a_mistake_is_one_sentence_with_its_place(load, path, value, parts):
     selection = {"models": ["trained"]} if path.startswith("models/trained") else {}
+    selection |= {"datasets": ["made"]} if path.startswith("datasets/made") else {}
     with pytest.raises(BenchmarkError) as error:
         load(path, value, **selection)
     message = str(error.value)
@@ -606,6 +592,10 @@ def test_the_paper_s_run_file_loads_and_says_what_the_paper_says(root):
     assert config.run_file.evaluation.pi_grid == tuple(round(0.05 * k, 2) for k in range(1, 20))
     assert config.run_file.evaluation.draws == 15
     assert config.run_file.generation.max_new_tokens == 50
+    depths = config.studies["layer_study"].depths
+    assert len(depths) == 2 * 2 * 5
+    assert all(depth.candidate for depth in depths)
+    assert {depth.depth for depth in depths if depth.fixed} == {32}
     assert [sample_limit(config, name) for name in ("imdb", "sst2")] == [2000, 2000]
     assert config.datasets["imdb"].source.splits == ("train", "test")  # all reviews
     assert config.datasets["sst2"].source.repository == "SetFit/sst2"  # sentences, not phrases

@@ -221,14 +221,6 @@ def test_a_study_keeps_to_the_datasets_of_a_model(load):
     assert {cell.model for cell in config.cells("sanity_checks")} == {"demo-mistral"}
 
 
-def test_the_paper_s_run_evaluates_the_paper_s_depths_once(root):
-    path = root / "config/paper.yaml"
-    config = load_config(read_yaml(path), root / "config/catalogue", str(path), load_method)
-    assert len(all_depths(config)) == 2 * 2 * 5
-    assert all(depth.candidate for depth in all_depths(config))
-    assert {depth.depth for depth in all_depths(config) if depth.fixed} == {32}
-
-
 # Metric validation ------------------------------------------------------------------------------
 
 PLAIN = {"restrictions": {}, "catalogue": {}}

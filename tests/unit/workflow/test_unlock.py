@@ -28,6 +28,10 @@ def run(folder, **options):
     return subprocess.Popen(SNAKEMAKE, cwd=folder, stderr=subprocess.PIPE, text=True, **options)
 
 
+def unlocked(folder, *options):
+    unlock.main(unlock.parser().parse_args(["--directory", str(folder), *options]))
+
+
 @pytest.mark.slow
 def test_a_run_at_work_is_left_alone_and_the_lock_of_a_killed_one_removed(tmp_path, monkeypatch):
     """After SIGKILL a plain call fails with LockException."""
@@ -36,17 +40,14 @@ def test_a_run_at_work_is_left_alone_and_the_lock_of_a_killed_one_removed(tmp_pa
     locks = tmp_path / ".snakemake/locks"
     while killed.poll() is None and not (locks.is_dir() and list(locks.iterdir())):
         pass
-    arguments = unlock.parser().parse_args(["--directory", str(tmp_path)])
-    with pytest.raises(
-        BenchmarkError, match=rf"process {killed.pid} is a run that is working here"
-    ):
-        unlock.main(arguments)
+    with pytest.raises(BenchmarkError, match=f"process {killed.pid} is a run that is working here"):
+        unlocked(tmp_path)
     os.killpg(killed.pid, signal.SIGKILL)
     killed.communicate()
     (tmp_path / "Snakefile").write_text(WORKFLOW.format(seconds=0))
     assert "Lock" in run(tmp_path).communicate()[1]
     monkeypatch.chdir(tmp_path)
-    unlock.main(arguments)
+    unlocked(tmp_path)
     again = run(tmp_path)
     again.communicate()
     assert again.returncode == 0
@@ -54,9 +55,8 @@ def test_a_run_at_work_is_left_alone_and_the_lock_of_a_killed_one_removed(tmp_pa
 
 
 def test_a_folder_that_is_not_there_is_named(tmp_path):
-    arguments = unlock.parser().parse_args(["--directory", str(tmp_path / "results")])
     with pytest.raises(BenchmarkError, match=f"^--directory: no such folder: {tmp_path}/results$"):
-        unlock.main(arguments)
+        unlocked(tmp_path / "results")
 
 
 @pytest.fixture
@@ -78,10 +78,6 @@ def queue(tmp_path, monkeypatch):
         return jobs
 
     return put
-
-
-def unlocked(folder, *options):
-    unlock.main(unlock.parser().parse_args(["--directory", str(folder), *options]))
 
 
 def test_jobs_of_slurm_are_named_and_left_alone(tmp_path, queue):
@@ -177,7 +173,6 @@ def test_processes_of_a_job_that_has_ended_are_waited_for(
 
 def test_a_run_within_a_job_of_another_folder_is_left_alone(tmp_path, queue, run_of_job_12):
     queue(job12=tmp_path / "other")
-    with pytest.raises(
-        BenchmarkError, match=rf"process {run_of_job_12.pid} is a run that is working here"
-    ):
+    working = f"process {run_of_job_12.pid} is a run that is working here"
+    with pytest.raises(BenchmarkError, match=working):
         unlocked(tmp_path, "--jobs", "cancel")
