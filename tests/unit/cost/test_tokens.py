@@ -180,15 +180,15 @@ def test_the_price_of_inseqs_methods_is_what_they_take(method, arguments):
 
 
 @contextmanager
-def counted_tokens(model):
-    """Note sequences and tokens of each in every forward of the decoder."""
+def counted_tokens(network):
+    """Note sequences and tokens of each in every forward of a network."""
     seen: list[tuple[int, int]] = []
 
     def note(_, arguments, options):
         embeddings = options["inputs_embeds"] if "inputs_embeds" in options else arguments[0]
         seen.append(tuple(embeddings.shape[:2]))
 
-    handle = model.decoder.register_forward_pre_hook(note, with_kwargs=True)
+    handle = network.register_forward_pre_hook(note, with_kwargs=True)
     try:
         yield seen
     finally:
@@ -202,7 +202,7 @@ def test_occlusion_of_a_scope_reads_as_many_tokens_as_priced(budget, scope):
     ids = token_ids(1, 43)[0].tolist()
     explained = ExplainedSample("s", ids[:40], ids[40:], [0, 3], [ids[40], 5], scope=scope)
     method = build("occlusion", token_budget=budget)
-    with counted_tokens(model) as seen:
+    with counted_tokens(model.decoder) as seen:
         method.attribute(model, Batch([explained], model.device))
     read = sum(rows * tokens for rows, tokens in seen)
     assert method.forwards(43, 2, scope) * 43 == pytest.approx(read, rel=1e-12)
@@ -225,7 +225,7 @@ def test_a_job_of_attributions_reads_as_many_tokens_as_planned(monkeypatch):
         for prompt, answer in pairs
         for count in [len(prompt["input_ids"])]
     ]
-    with counted_tokens(model) as seen:
+    with counted_tokens(model.decoder) as seen:
         warm_up(method, model, pairs)
         rows = attribute_block(method, model, pairs)
         compare_with_float32(method, model, [[pair] for pair in pairs], rows)
@@ -236,38 +236,26 @@ def test_a_job_of_attributions_reads_as_many_tokens_as_planned(monkeypatch):
     assert work.tokens == pytest.approx(sum(rows * count for rows, count in seen), rel=1e-12)
 
 
-def test_reagent_reads_as_many_tokens_as_priced():
+def test_reagent_and_its_masked_model_read_as_many_tokens_as_planned():
+    """But for the masked model's own special tokens, two of each text."""
     model, _ = model_and_network("llama-gqa")
     ids, scope = token_ids(1, 30)[0].tolist(), range(20, 28)
     explained = [
         ExplainedSample(name, ids, [5], [0], [5], scope=scope) for name in ("first", "second")
     ]
     method = build("reagent", max_probe_steps=3, stopping_condition_top_k=VOCABULARY + 1)
-    with counted_tokens(model) as seen:
+    of_mask = counted_tokens(method.context.masked.network)
+    with counted_tokens(model.decoder) as seen, of_mask as masked:
         method.attribute(model, Batch(explained, model.device))
     read = sum(rows * tokens for rows, tokens in seen)
     assert read == 20 + 2 * (1 + 2 * 2) * 10, "all probes end after one step"
-    priced = build("reagent", max_probe_steps=1).forwards(len(ids), 1, scope)
-    assert priced * len(ids) == pytest.approx(20 + (1 + 2 * 2) * 10)
-
-
-def test_reagents_masked_model_reads_as_many_tokens_as_planned():
-    """But for the special tokens of its own."""
-    model, _ = model_and_network("llama-gqa")
-    ids, scope = token_ids(1, 30)[0].tolist(), range(20, 28)
-    method = build("reagent", max_probe_steps=1)
-    seen = []
-    handle = method.context.masked.network.register_forward_pre_hook(
-        lambda _, arguments: seen.append(arguments[0].numel())
-    )
-    method.attribute(
-        model, Batch([ExplainedSample("s", ids, [5], [0], [5], scope=scope)], model.device)
-    )
-    handle.remove()
+    once = build("reagent", max_probe_steps=1)
+    assert once.forwards(len(ids), 1, scope) * len(ids) == pytest.approx(20 + (1 + 2 * 2) * 10)
     lengths = SampleLengths(30, 20, 8, 1, (0,), (0,))
-    assert attribution_work(lengths, method).masked == sum(seen) - 2 * len(scope)
-    long = SampleLengths(9000, 20, 8, 1, (0,), (0,))
-    assert attribution_work(long, method).masked == 8 * tokens.MASKED_CONTEXT
+    planned = attribution_work(lengths, once).masked
+    assert 2 * planned == sum(rows * (tokens - 2) for rows, tokens in masked)
+    long = replace(lengths, prompt=9000)
+    assert attribution_work(long, once).masked == 8 * tokens.MASKED_CONTEXT
     assert attribution_work(lengths, build("saliency")).masked == 0
 
 
@@ -280,7 +268,7 @@ def test_the_evaluator_reads_as_many_tokens_as_planned(protocol, draws):
     attribution = {"sample_id": "s", "step": 0, "raw_scores": scores, "status": "ok"}
     settings = EvaluationSettings(pi_grid=(0.2, 0.5, 0.8), draws=draws, mask="element")
     target = PerturbationTarget(ids, perturbable, target_id=5)
-    with counted_tokens(model) as seen:
+    with counted_tokens(model.decoder) as seen:
         evaluations.evaluated(model, [(target, attribution)], settings, 1, 64, protocol)
     prefix = [rows for rows, tokens in seen if tokens == 6]
     assert prefix[0] == 1
