@@ -11,6 +11,7 @@ import pytest
 from snakemake.exceptions import WorkflowError
 
 from helpers.planned_jobs import ROOT, outdated, outputs, planned, take_for_done
+from helpers.quick_cases import one_quick
 from pisoft.workflow import code_hash
 
 RUN = {
@@ -19,12 +20,6 @@ RUN = {
 }  # fmt: skip
 NAMES = ("demo-sentiment", "demo-why")
 CONTROLS = ("oracle", "oracle-noise-1", "anti-oracle", "position", "uniform", "first-token")
-
-
-def one_is_quick(cases):
-    """Leave all cases but the first to `make test-all`: a plan takes half a second."""
-    first, *others = cases
-    return [first, *(pytest.param(case, marks=pytest.mark.slow) for case in others)]
 
 
 def cells(*patterns):
@@ -157,7 +152,7 @@ def test_a_run_that_is_done_has_nothing_to_do_whatever_its_jobs_may_ask_for(done
     assert outdated(done, RUN | {"resources": {"demo-llama": {"gpu": 1, "runtime": 9}}}) == {}
 
 
-@pytest.mark.parametrize("key", one_is_quick(ADDED))
+@pytest.mark.parametrize("key", one_quick(ADDED))
 def test_a_study_adds_exactly_its_files(done, every, key):
     section, added = ADDED[key]
     assert files(outputs(done, RUN | {key: section})).keys() == every.keys() | added
@@ -186,7 +181,7 @@ def test_pages_lead_to_the_explorer_where_there_is_one(done, explorer):
         assert ("Explorer=results/small/explorer.html" in command) == (not explorer)
 
 
-@pytest.mark.parametrize("key", one_is_quick(LEFT_OUT))
+@pytest.mark.parametrize("key", one_quick(LEFT_OUT))
 def test_what_is_switched_off_is_left_out_alone(done, every, key):
     section, gone = LEFT_OUT[key]
     assert files(outputs(done, RUN | {key: section})).keys() == every.keys() - gone
@@ -270,7 +265,7 @@ def test_comparisons_to_decide_compute_none_of_the_runs_numbers_again(done):
     assert {*again.values()} <= {"decide", "tabulate", "build_index", "note_report"}
 
 
-@pytest.mark.parametrize("source", one_is_quick([None, "records", "masked_model"]))
+@pytest.mark.parametrize("source", one_quick([None, "records", "masked_model"]))
 def test_counterfactuals_are_computed_with_insertion_and_deletion(done, every, source):
     """Without them, nothing is computed again."""
     run = RUN | {"masked_model": "demo-masked", "ranking": {"counterfactuals": source}}
@@ -291,7 +286,7 @@ def test_answers_are_deleted_from_where_the_key_is_set(done, every):
     assert files(again).keys() >= made
 
 
-@pytest.mark.parametrize("module", one_is_quick(EDITED))
+@pytest.mark.parametrize("module", one_quick(EDITED))
 def test_edited_code_computes_again_what_depends_on_it(done, every, edit, module):
     edit(module)
     cells_of_method, rules = EDITED[module]

@@ -373,11 +373,6 @@ def test_a_template_that_writes_the_date_is_warned_about(caplog):
 PLAIN = {"gpt2": gpt2_tokenizer, "llama": llama_tokenizer, "mistral": mistral_tokenizer}
 
 
-@pytest.fixture(params=PLAIN)
-def base(request):
-    return PLAIN[request.param]()
-
-
 @given(text=TEXTS)
 def test_plain_prompts_are_the_messages_joined_by_blank_lines(text):
     text = text.strip() or "a"
@@ -396,7 +391,9 @@ def test_plain_prompts_are_the_messages_joined_by_blank_lines(text):
         assert covered(tokenizer, row).removeprefix(" ") in (text, text.removeprefix(" "))
 
 
-def test_plain_label_words_follow_a_blank_line(base):
+@pytest.mark.parametrize("name", PLAIN)
+def test_plain_label_words_follow_a_blank_line(name):
+    base = PLAIN[name]()
     plain = settings(SENTIMENT, chat_template="plain", label_words=LABELS)
     row = build(base, plain, sample(text="good film."))
     assert row["prompt_text"].endswith("Text: good film.\n\n")
