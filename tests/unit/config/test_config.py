@@ -182,6 +182,7 @@ def test_a_run_file_says_what_jobs_may_ask_of_its_site(load):
                 ("methods", ["random"], "leaves nothing of the run's methods (saliency)"),
                 ("datasets", ["review"], "unknown name 'review'; did you mean 'reviews'?"),
                 ("datasets", ["made"], "leaves nothing of the run's datasets (reviews)"),
+                ("protocols", ["fixed"], "leaves nothing of the run's protocols (dynamic)"),
             )
         ),
         # sections that contradict themselves

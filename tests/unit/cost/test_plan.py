@@ -265,7 +265,11 @@ def test_every_section_of_a_run_adds_its_jobs():
 def test_a_model_that_is_trained_on_shuffled_labels_too_is_trained_twice():
     changes = {"models": ["demo-llama"], "datasets": ["demo-sentiment", "demo-why"]}
     checks = {"labels": True, "methods": ["saliency"]}
-    plan = plan_run(run_of(**changes, sanity_checks=checks), NOWHERE)
+    plan, once = (
+        plan_run(run_of(**changes, sanity_checks=checks | labels), NOWHERE)
+        for labels in ({}, {"labels": False})
+    )
+    assert [job.rule for job in once.jobs].count("train_model") == 1
     first, second = (job for job in plan.jobs if job.rule == "train_model")
     assert (first.cell, first.model) == ("demo-llama", "demo-llama")
     assert second == replace(first, cell="demo-llama@shuffled-labels")
