@@ -366,13 +366,6 @@ def test_a_modified_backward_pass_is_refused_for_quantised_weights_by_name(load,
     load("models/small", quantised, methods=["random", "saliency"], restrictions=restricted)
 
 
-def test_a_masked_model_that_cannot_be_had_is_named_where_a_method_needs_it(load, monkeypatch):
-    monkeypatch.setattr(AttributionMethod, "needs_masked_model", True)
-    complaint = "'made-masked': source.datasets: 'made' is no selected embedded dataset"
-    with pytest.raises(BenchmarkError, match=f"run.yaml: masked model {complaint}"):
-        load(masked_model="made-masked")
-
-
 def test_counterfactuals_may_need_the_masked_model(load):
     complaint = "run.yaml: masked model 'kept-masked': source.path: no such folder: nowhere"
     with pytest.raises(BenchmarkError, match=complaint):
@@ -386,8 +379,12 @@ def test_counterfactuals_may_need_the_masked_model(load):
     assert repositories - {source.repository for source in hub_models(kept)} == {"o/roberta"}
 
 
-def test_a_masked_model_can_be_added_by_the_run_file_alone(load, monkeypatch):
+def test_a_masked_model_that_a_method_needs_is_there_or_named(load, monkeypatch):
+    """It can be added by the run file alone."""
     monkeypatch.setattr(AttributionMethod, "needs_masked_model", True)
+    complaint = "'made-masked': source.datasets: 'made' is no selected embedded dataset"
+    with pytest.raises(BenchmarkError, match=f"run.yaml: masked model {complaint}"):
+        load(masked_model="made-masked")
     mine = {"extends": "roberta-base", "dtype": "bfloat16"}
     config = load(masked_model="mine", catalogue={"masked_models": {"mine": mine}})
     assert list(config.masked_models) == ["mine"]
