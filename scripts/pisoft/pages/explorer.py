@@ -139,7 +139,7 @@ def _samples(model: str, dataset: str, files: PathsByKind, settings: ExplorerJob
     alphas = {method: _alphas(path, sample_ids, settings.pi_grid) for method, path in soft.items()}
     scores = read_scores(prompts_file, attributions.values(), settings, settings.samples)
     steps = {sample_id: _steps(group, alphas) for sample_id, group in steps_by_sample(scores)}
-    # With some π alone, the soft metrics of a single sample say little.
+    # Measured at only some π, the soft metrics of a single sample say little.
     left_out = ("soft_samples", "soft_sample_curves") if settings.pi_per_step else ()
     kept = {kind: paths for kind, paths in files.items() if kind not in left_out}
     measured = _measured(kept, model, dataset, sample_ids)
