@@ -1,4 +1,4 @@
-"""What stands in the place of tokens: baselines of whole inputs, and ablation of single tokens.
+"""Replacing tokens: baselines of whole inputs, and ablation of single tokens.
 
 Shapes: B samples; n masks; T positions; m perturbable tokens; d embedding width.
 """
@@ -17,7 +17,7 @@ from pisoft.models.precision import at_least_float32
 
 logger = logging.getLogger(__name__)
 
-CHUNK = 4096  # embeddings of the vocabulary that are added up at once
+CHUNK = 4096  # embeddings of the vocabulary summed at a time
 BASELINE = "option baseline: 'reference' needs; 'zero' needs none"
 
 
@@ -26,9 +26,8 @@ def baseline_embeddings(
 ) -> torch.Tensor:
     """Return the baseline of token ids (B, T) as embeddings (B, T, d), float32 or better.
 
-    `reference` is what Inseq compares with: the embedding of the unknown token, else of the
-    padding token, else of the end-of-sequence token, at every position but those of
-    end-of-sequence tokens, which stay as they are.
+    `reference` is the baseline of Inseq: every token except end-of-sequence tokens is replaced by
+    the unknown token, else the padding token, else the end-of-sequence token.
 
     Raises:
         BenchmarkError: `reference`, and the model's tokenizer has none of these tokens.
@@ -44,10 +43,10 @@ def baseline_embeddings(
 def reference_token(model: LanguageModel, use: str) -> int:
     """Return the id of the unknown, padding or end token, whichever exists first.
 
-    A padding token that was added to the tokenizer alone has no embedding, and does not count.
+    A padding token known only to the tokenizer has no embedding and does not count.
 
     Args:
-        use: who needs it, for the message.
+        use: what needs the token; ends the error message.
 
     Raises:
         BenchmarkError: the model's tokenizer has none of them.
@@ -63,10 +62,10 @@ def reference_token(model: LanguageModel, use: str) -> int:
 
 
 def warn_of_end(model: LanguageModel) -> None:
-    """Say of a reference token that ends texts what it does to methods that let the model read it.
+    """Warn that perturbed inputs lose the answer if the reference token ends texts.
 
     Raises:
-        BenchmarkError: the model's tokenizer has no token for a reference.
+        BenchmarkError: the model's tokenizer has no reference token.
     """
     token = reference_token(model, BASELINE)
     text = model.tokenizer.convert_ids_to_tokens(token)
@@ -80,10 +79,10 @@ def warn_of_end(model: LanguageModel) -> None:
 
 
 class Ablator:
-    """Ablates the tokens that masks do not keep, by an `evaluation.operator`.
+    """Ablates the tokens outside a mask, by an `evaluation.operator`.
 
     Raises:
-        BenchmarkError: the model cannot hide keys, or its tokenizer has no token to put in place.
+        BenchmarkError: the model cannot hide keys, or its tokenizer has no reference token.
     """
 
     def __init__(self, model: LanguageModel, operator: Ablation) -> None:
@@ -95,7 +94,7 @@ class Ablator:
     def __call__(
         self, embeddings: torch.Tensor, columns: torch.Tensor, kept: torch.Tensor
     ) -> tuple[torch.Tensor, torch.Tensor | None]:
-        """Return the embeddings (n, T, d) and, where keys are hidden, what is seen (n, T).
+        """Return the embeddings (n, T, d) and, if keys are hidden, a visibility mask (n, T).
 
         Args:
             embeddings: of the clean input, (T, d).
@@ -116,7 +115,7 @@ class Ablator:
 
 @torch.inference_mode()
 def mean_embedding(model: LanguageModel) -> torch.Tensor:
-    """Return the mean of the embeddings of the vocabulary, (d,)."""
+    """Return the mean embedding of the vocabulary, (d,)."""
     ids = torch.arange(model.vocabulary_size, device=model.device)
     sums = [model.embed(chunk[None]).double().sum(dim=(0, 1)) for chunk in ids.split(CHUNK)]
     return (torch.stack(sums).sum(dim=0) / len(ids)).to(model.embed(ids[None, :1]).dtype)
@@ -127,7 +126,7 @@ def unknown_embedding(model: LanguageModel) -> torch.Tensor:
     """Return the embedding of the tokenizer's unknown, else padding, else end token, (d,).
 
     Raises:
-        BenchmarkError: it has none of these.
+        BenchmarkError: it has none of them.
     """
     token = reference_token(model, "operator 'unknown' needs")
     return model.embed(torch.tensor([[token]], device=model.device))[0, 0]

@@ -1,9 +1,9 @@
-"""The attention probe: record what every decoder layer's attention computes, or replay it.
+"""The attention probe: record or replay the attention of every decoder layer.
 
-The probe is an implementation of the transformers attention interface. Without a probe it is
-exactly the library's SDPA attention, or, where that cannot follow a model (sinks, soft-capping),
-the attention map times the values; with one, the extra keyword argument `probe` of the model call
-reaches it. Shapes: B samples, H query heads, G key/value heads, T positions, D head width.
+This is an implementation of the transformers attention interface. Without a probe it is exactly
+the library's SDPA attention, or, for models that SDPA does not support (sinks, soft-capping), the
+attention map times the values. The extra keyword argument `probe` of the model call sets a probe.
+Shapes: B samples, H query heads, G key/value heads, T positions, D head width.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ with without_collection():
     from transformers.masking_utils import sdpa_mask
 
 ATTENTION_NAME = "pisoft"
-# What a model may tell its attention besides, none of which changes it: window and positions are in
-# the mask, in queries and keys already, and this mask is causal. None and False say nothing.
+# Options that do not change attention: the mask already covers the window and is causal; queries
+# and keys are already rotated. Options set to None or False have no effect either.
 HARMLESS = {
     "cache_position",
     "is_causal",
@@ -39,22 +39,22 @@ HARMLESS = {
     "sliding_window",
     "use_cache",
 }
-FUSED = ("cuda",)  # devices whose fused attention takes no mask
+FUSED = ("cuda",)  # devices whose fused attention kernels take no mask
 
 
 @dataclass(frozen=True)
 class AttentionInputs:
-    """What reaches one layer's attention; queries and keys are rotated."""
+    """Inputs of one layer's attention; queries and keys are rotated."""
 
     module: Any  # the decoder layer's attention
     query: torch.Tensor  # (B, H, T, D)
     key: torch.Tensor  # (B, G, T, D)
     value: torch.Tensor  # (B, G, T, D)
-    mask: torch.Tensor | None  # (B or 1, 1, T, T), true where a key may be seen; None: causal
+    mask: torch.Tensor | None  # (B or 1, 1, T, T), true where a key is visible; None: causal
     scaling: float
     softcap: float | None = None  # c, which bounds the scores: c·tanh(score / c)
-    # Scores (H,) of a key beside all others that has no value, so that rows of the attention map
-    # sum below one.
+    # Scores (H,) of an extra key without a value, so that rows of the attention map sum to less
+    # than one.
     sinks: torch.Tensor | None = None
 
     @property
@@ -67,7 +67,7 @@ class AttentionInputs:
     ) -> torch.Tensor:
         """Return softmax attention (B, H, T, T), computed in float32 or better and then rounded.
 
-        Another softmax, of scores over an axis, may have a derivative of its own.
+        Another `softmax(scores, axis)` may have another derivative.
         """
         scores = self.scores()
         if self.softcap is not None:
@@ -80,24 +80,24 @@ class AttentionInputs:
         return softmax(scores, -1)[..., :keys].to(self.query.dtype)
 
     def sample(self, row: int, length: int) -> AttentionInputs:
-        """Return the attention of one sample, whose query positions behind a length are padding."""
-        one = slice(row, row + 1)
+        """Return the attention of one sample, without the padding after a query length."""
+        selected = slice(row, row + 1)
         keys = self.key.shape[2] - self.query.shape[2] + length
         mask = self.mask
         if mask is not None:
-            mask = mask.expand(len(self.query), -1, -1, -1)[one, :, :length, :keys]
+            mask = mask.expand(len(self.query), -1, -1, -1)[selected, :, :length, :keys]
         return replace(
             self,
-            query=self.query[one, :, :length],
-            key=self.key[one, :, :keys],
-            value=self.value[one, :, :keys],
+            query=self.query[selected, :, :length],
+            key=self.key[selected, :, :keys],
+            value=self.value[selected, :, :keys],
             mask=mask,
         )
 
     def rows(self, positions: torch.Tensor) -> AttentionInputs:
         """Return the same attention for chosen query positions (B, S) only.
 
-        This gives rows of the attention map, or of its scores, without the whole map.
+        Use it for rows of the attention map, or of its scores, without the whole map.
         """
         batch = torch.arange(positions.shape[0], device=positions.device)[:, None]
         query = self.query.transpose(1, 2)[batch, positions].transpose(1, 2)
@@ -117,7 +117,7 @@ class AttentionInputs:
     def weighted_values(self, probabilities: torch.Tensor) -> torch.Tensor:
         """Return attention output (B, T, H, D), before the output projection.
 
-        Attention maps are (B or 1, H, T, T); one for all samples is never copied.
+        Attention maps are (B or 1, H, T, T); one shared by all samples is never copied.
         """
         if len(probabilities) > 1:
             output = probabilities @ self.per_query_head(self.value)
@@ -134,7 +134,7 @@ class AttentionInputs:
         return repeat_kv(grouped, self.query.shape[1] // grouped.shape[1])
 
     def visible(self) -> torch.Tensor:
-        """Return which keys each position may see, (B or 1, 1, T, T) or (T, T)."""
+        """Return the mask of visible keys, (B or 1, 1, T, T) or (T, T)."""
         if self.mask is not None:
             return self.mask
         rows, columns = self.query.shape[2], self.key.shape[2]
@@ -150,16 +150,16 @@ AttentionProbe = Callable[[AttentionInputs, Callable[[], torch.Tensor]], torch.T
 class AttentionRecorder:
     """Records attention of the chosen layers during one forward pass.
 
-    A backward pass that computes layers again (:func:`pisoft.models.layers.checkpointed_layers`)
-    comes by once more: what was recorded first stays, as it is what gradients flow to.
+    A backward pass that recomputes layers (:func:`pisoft.models.layers.checkpointed_layers`) calls
+    the recorder again; the first records are kept, because gradients flow to them.
     """
 
-    layers: Container[int]  # to record
-    # Layer whose output starts the gradient graph: gradients flow back to recorded outputs from
-    # there on and no further. None leaves the graph as it is.
+    layers: Container[int]  # indices of the layers to record
+    # Layer whose attention output starts the gradient graph: gradients reach outputs recorded in
+    # this layer and later ones only. None leaves the graph unchanged.
     detach_at: int | None = None
-    # Compute outputs from attention maps, as a replay does, and not by SDPA, so that a replay on
-    # the same input gives the same bits.
+    # Compute outputs from attention maps instead of SDPA, so that a replay on the same input is
+    # bit-identical.
     by_maps: bool = False
     inputs: dict[int, AttentionInputs] = field(default_factory=dict)
     outputs: dict[int, torch.Tensor] = field(default_factory=dict)
@@ -181,21 +181,21 @@ class AttentionRecorder:
 class AttentionReplay:
     """Replays recorded attention maps by layer, so that only values change.
 
-    Each segment is a slice of the batch and what was recorded, by layer, of its clean input: one
-    sample, or as many as the slice has. A segment may be padded on the right. Maps are
-    recomputed from the recorded queries and keys, one layer at a time: those of all layers would be
-    L·H·T² numbers, more than the weights for a prompt of some thousand tokens.
+    Each segment is a slice of the batch with the records of its clean input, by layer: one sample,
+    or as many as the slice has. Segments may be padded on the right. Maps are recomputed from
+    recorded queries and keys, one layer at a time: all maps together are L·H·T² numbers, more than
+    the weights for a prompt of a few thousand tokens.
     """
 
     segments: Sequence[tuple[slice, Mapping[int, AttentionInputs]]]
 
     def __call__(self, inputs: AttentionInputs, default: object) -> torch.Tensor:
-        """Return the output (B, T, H, D) of the recorded maps on the present values."""
+        """Return the output (B, T, H, D) of the recorded maps on the current values."""
         outputs = []
         for rows, recorded in self.segments:
             source = recorded[inputs.layer]
-            present = replace(inputs, value=inputs.value[rows, :, : source.key.shape[2]])
-            output = present.weighted_values(source.probabilities())
+            current = replace(inputs, value=inputs.value[rows, :, : source.key.shape[2]])
+            output = current.weighted_values(source.probabilities())
             padding = inputs.query.shape[2] - output.shape[1]
             outputs.append(pad(output, (0, 0, 0, 0, 0, padding)) if padding else output)
         return outputs[0] if len(outputs) == 1 else torch.cat(outputs)
@@ -218,7 +218,7 @@ def probed_attention(
     """Attention function of the transformers interface; see the module's docstring.
 
     Raises:
-        BenchmarkError: the model asks for attention that would not be what is computed here.
+        BenchmarkError: the model passes an unsupported option or mask.
     """
     if indices is not None and attention_mask is not None:
         attention_mask, indices = _among(indices, attention_mask), None
@@ -230,7 +230,7 @@ def probed_attention(
 
 
 def attention_output(inputs: AttentionInputs, **options: Any) -> torch.Tensor:
-    """Return attention output (B, T, H, D), by SDPA if that can follow the model."""
+    """Return attention output (B, T, H, D), by SDPA if it supports the model."""
     if inputs.softcap is not None or inputs.sinks is not None:
         return inputs.weighted_values(inputs.probabilities())
     if inputs.mask is None and 1 < inputs.query.shape[2] < inputs.key.shape[2]:
@@ -248,9 +248,9 @@ def attention_output(inputs: AttentionInputs, **options: Any) -> torch.Tensor:
 
 
 def _attention_behind_prefix(inputs: AttentionInputs) -> torch.Tensor:
-    """Return causal attention output (B, T, H, D) of the last T of all keys, by a fused kernel.
+    """Return causal attention output (B, T, H, D) after a prefix, by a fused kernel.
 
-    transformers would let the first position see the first key only.
+    transformers would let the first position see only the first key.
     """
     query, key, value = inputs.query, inputs.key, inputs.value
     grouped = SDPAParams(query, key, value, None, 0.0, False, True)
@@ -265,10 +265,10 @@ def _attention_behind_prefix(inputs: AttentionInputs) -> torch.Tensor:
 
 
 def causal_mask(**options: Any) -> torch.Tensor | None:
-    """Return the mask (B, 1, T, keys) of attention to earlier tokens, as the library's SDPA does.
+    """Return the causal mask (B, 1, T, keys), or None where the library's SDPA needs none.
 
-    On a GPU there is none behind a prefix either, unless keys are hidden or out of a window: fused
-    kernels take no mask.
+    On a GPU, it is None after a prefix as well, unless keys are hidden or outside a window, because
+    fused kernels take no mask.
     """
     fused = torch.device(options["device"]).type in FUSED
     plain = options["allow_is_causal_skip"] and options["attention_mask"] is None
@@ -279,7 +279,7 @@ def causal_mask(**options: Any) -> torch.Tensor | None:
 
 
 def _among(indices: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
-    """Return a mask (B, 1, T, keys) of the keys that a layer has chosen, (B, T, chosen)."""
+    """Restrict a mask (B, 1, T, keys) to the keys chosen by a layer, (B, T, chosen)."""
     mask = mask.expand(len(indices), -1, -1, -1)
     return mask & torch.zeros_like(mask).scatter(-1, indices.long()[:, None], value=True)
 
@@ -292,14 +292,14 @@ def _check_options(mask: torch.Tensor | None, options: Mapping[str, Any]) -> Non
         raise BenchmarkError("its attention mask weights tokens, or differs between heads")
 
 
-# Without the second line the causal mask would silently be dropped.
+# Without the second registration the causal mask would silently be dropped.
 AttentionInterface.register(ATTENTION_NAME, probed_attention)
 AttentionMaskInterface.register(ATTENTION_NAME, causal_mask)
 
 
 @contextmanager
 def attention_implementation(network: PreTrainedModel, name: str) -> Iterator[None]:
-    """Let a network use another attention implementation within the context."""
+    """Switch a network to another attention implementation within the context."""
     configured = network.config._attn_implementation
     network.set_attn_implementation(name)
     try:

@@ -1,4 +1,4 @@
-"""Cutting work into blocks and batches."""
+"""Splitting work into blocks and batches."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from pisoft.store.parquet import TOO_LONG_FOR_MEMORY
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-# In plain RuntimeErrors: of the CPU allocator, of CUDA and its driver, of Triton, and of libraries
-# that allocate a workspace; cuBLAS cannot be initialised when there is no memory for its handle.
+# Messages of plain RuntimeErrors from the CPU allocator, CUDA and its driver, Triton, and libraries
+# that allocate a workspace; cuBLAS cannot be initialised without memory for its handle.
 OUT_OF_MEMORY = (
     "can't allocate memory",
     "CUDA error: out of memory",
@@ -32,9 +32,9 @@ logger = logging.getLogger(__name__)
 
 
 def blocks(items: Sequence[Item], size: int) -> list[list[Item]]:
-    """Cut samples, in file order, into fixed blocks of consecutive ones.
+    """Split samples, in file order, into consecutive blocks of fixed size.
 
-    Batches never cross a block, and shards hold whole blocks, so any shards give the same bits.
+    Batches never cross blocks, and shards hold whole blocks, so sharding never changes a bit.
     """
     return [list(items[start : start + size]) for start in range(0, len(items), size)]
 
@@ -48,7 +48,7 @@ def token_batches(
 ) -> Iterator[list[Item]]:
     """Group items, longest first, so that padded length times count stays within the budget.
 
-    A single item longer than the budget makes a batch of its own.
+    An item longer than the budget is a batch of its own.
     """
     waiting = sorted(items, key=length, reverse=True)
     while waiting:
@@ -65,20 +65,20 @@ def fitted_batches(
     give_up: Callable[[Item], Result],
     kind: Callable[[int], Hashable] = _alike,
 ) -> Iterator[Result]:
-    """Yield what work returns for each batch of :func:`token_batches`, within the memory there is.
+    """Yield the result of `work` for each batch of :func:`token_batches` that fits into memory.
 
-    When a batch runs out of memory, the budget is halved for good, down to a single item, and
-    the rest is cut again. A batch that already fits the lower budget is tried again as it is:
-    work may cut it further by the budget. An item that does not fit even so is given up, and the
-    others go on.
+    When a batch runs out of memory, the budget is halved permanently, down to a single item, and
+    the remaining items are batched again. A batch that already fits the lower budget is retried
+    unchanged, because `work` may split it by the budget. An item that still does not fit is given
+    up.
 
     Args:
         length: tokens of an item.
-        budget: tokens per batch to begin with.
-        work: takes a batch and the budget in force; is called again for a batch that failed.
-            Never returns None.
-        give_up: gives the result of an item that does not fit with a budget of its own length.
-        kind: of a length; items whose lengths are not of one kind are never in one batch.
+        budget: initial tokens per batch.
+        work: takes a batch and the current budget; called again for a batch that failed. Never
+            returns None.
+        give_up: returns the result of an item that does not fit with a budget of its own length.
+        kind: maps lengths to kinds; lengths of different kinds never share a batch.
     """
     waiting = sorted(items, key=length, reverse=True)
     while waiting:
@@ -94,33 +94,33 @@ def fitted_batches(
 
 
 def attempt(work: Callable[[], Result]) -> Result | None:
-    """Return what work returns, which is never None; None if it ran out of memory, now free."""
+    """Return the result of `work`, or None after freeing memory if it ran out of it."""
     try:
         return work()
     except (RuntimeError, MemoryError) as error:
         if not is_out_of_memory(error):
             raise
-    # Out of the handler, because the exception holds the frames that hold the failed graph.
+    # Outside the handler, because the exception's frames hold the failed graph.
     _begin_backward()
-    gc.collect()  # a graph may hold itself in a cycle
-    torch.cuda.empty_cache()  # does nothing where CUDA is not in use
+    gc.collect()  # graphs may have reference cycles
+    torch.cuda.empty_cache()  # no-op unless CUDA is in use
     return None
 
 
 @torch.inference_mode(mode=False)
 @torch.enable_grad()
 def _begin_backward() -> None:
-    """Begin a backward pass: until one begins, torch keeps what a failed one had left to do."""
+    """Begin a backward pass: until then, torch keeps the pending work of a failed one."""
     nothing = torch.zeros(0, requires_grad=True)  # takes no memory
     torch.autograd.grad(nothing * 1, nothing, nothing.detach())
 
 
 def warn_too_long(name: str, tokens: int) -> None:
-    """Say that a sample is given up.
+    """Warn that a sample is given up.
 
     Args:
-        name: who works on which sample.
-        tokens: that do not fit.
+        name: method or model, and sample.
+        tokens: its length.
     """
     logger.warning(
         "%s: %d tokens do not fit into memory, even alone: %s; shorten prompts by the option "
@@ -137,14 +137,14 @@ def _next_batch(
     budget: int,
     kind: Callable[[int], Hashable],
 ) -> list[Item]:
-    """Return as many of the first items, none longer than the first, as make a batch."""
+    """Return the next batch of items sorted by length, longest first."""
     longest = length(waiting[0])
     first = waiting[: max(1, budget // max(1, longest))]
     return list(takewhile(lambda item: kind(length(item)) == kind(longest), first))
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Tell whether torch, a CUDA library or Python failed to allocate memory."""
+    """Return whether torch, a CUDA library or Python failed to allocate memory."""
     if isinstance(error, torch.OutOfMemoryError | MemoryError):
         return True
     return isinstance(error, RuntimeError) and any(sign in str(error) for sign in OUT_OF_MEMORY)

@@ -1,11 +1,11 @@
 """Hidden states as sums of one component per token and one of all biases.
 
-Attention maps, the statistics of norms, the choice of experts and the activations of neurons are
-those of the clean forward, so every layer maps components to components that sum to its output
-(DePass, arXiv 2510.18462). Layers run their own forward on components, as rows at a position; a
-further row of zeros shows what biases add to every row.
-Shapes: T tokens, C = 1 + T components, that of the biases first; R = 1 + C rows, that of zeros
-first; S chosen positions, H heads, G key-value heads, D head width, d hidden width.
+Attention maps, norm statistics, expert choices and neuron activations are fixed at the clean
+forward's, so every layer maps components to components that sum to its output (DePass, arXiv
+2510.18462). Layers run their own forward on components, stacked as rows of a position; an extra row
+of zeros shows the constant that biases add to every row.
+Shapes: T tokens, C = 1 + T components, biases first; R = 1 + C rows, zeros first; S chosen
+positions, H heads, G key-value heads, D head width, d hidden width.
 """
 
 from __future__ import annotations
@@ -28,21 +28,21 @@ from pisoft.models.precision import at_least_float32, close, computing_in_float3
 from pisoft.models.recognition import ModuleCall, RecognisedParts, recognised_parts
 from pisoft.models.trial import LENGTH, problem_of, trial_ids
 
-TOLERANCE = 1e-3  # of sums of components
+TOLERANCE = 1e-3  # for sums of components
 
-Answers = dict[Module, Callable[..., Any]]  # what parts give without being run
+Answers = dict[Module, Callable[..., Any]]  # replacements for the calls of modules
 
 
 class _Reached(Exception):
-    """Ends a layer's forward once it has given what was asked for."""
+    """Ends a layer's forward once the requested values are computed."""
 
 
 class ComponentForward:
-    """A forward pass that carries every token's component of the hidden states along.
+    """A forward pass that tracks every token's component of the hidden states.
 
     Raises:
-        BenchmarkError: a part of a layer is not recognised, or components of a dozen tokens do not
-            sum to what they are components of; the message says what.
+        BenchmarkError: part of a layer is not recognised, or components of a dozen tokens do not
+            sum to the hidden states; the message says which.
     """
 
     def __init__(self, model: LanguageModel) -> None:
@@ -53,7 +53,7 @@ class ComponentForward:
         self._trying = False
 
     def _try_on_tokens(self) -> str:
-        """Recognise the parts of layers; return in words whether components miss the states."""
+        """Recognise the parts of layers; describe how components miss the states, if they do."""
         self._writes = attention_writes(self._model)
         self._parts = recognised_parts(self._model)
         self._behind = modules_behind(self._model)
@@ -70,15 +70,15 @@ class ComponentForward:
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """Return components (S, C, d) and the final hidden states (S, d) that they sum to.
 
-        Components are float32 or better; the sum is true but for the model's rounding.
+        Components are float32 or better; the sum is exact up to the model's rounding.
 
         Args:
             input_ids: of one sample, (1, T).
-            positions: the chosen ones, (S,).
-            token_budget: vectors of the hidden width that a block of components may hold.
+            positions: chosen positions, (S,).
+            token_budget: vectors of the hidden width per block of components.
         """
         model, length = self._model, input_ids.shape[1]
-        every = torch.arange(length, device=model.device)
+        all_positions = torch.arange(length, device=model.device)
         size = max(1, token_budget // (1 + length))
         blocks = [slice(start, min(start + size, length)) for start in range(0, length, size)]
         rows: torch.Tensor | None = None  # (T, R, d)
@@ -90,10 +90,10 @@ class ComponentForward:
                 rows = torch.diag_embed(call.residual[0].T).permute(1, 2, 0)  # (T, T, d)
                 rows = pad(rows, (0, 0, 2, 0))
             before, visible = reached, call.inputs.visible().reshape(length, length)
-            reached = before | (visible.float() @ before.float() > 0)  # by the residual, or a key
+            reached = before | (visible.float() @ before.float() > 0)  # by the residual or a key
             write = self._writes[call.inputs.layer]
             read = before if write.beside else reached
-            not_read, not_there = (~pad(one, (2, 0), value=True) for one in (read, reached))
+            not_read, not_there = (~pad(mask, (2, 0), value=True) for mask in (read, reached))
             with computing_in_float32(call.layer):
                 layer = _DecomposedLayer(
                     call, write.project, self._parts, model.unread, self._trying
@@ -101,12 +101,12 @@ class ComponentForward:
                 layer.pass_on(rows, blocks, not_read, not_there)
 
         with _one_expert_at_a_time(model.network):
-            final = visit_layers(model, model.embed(input_ids), every[None], add_layer)
+            final = visit_layers(model, model.embed(input_ids), all_positions[None], add_layer)
         assert rows is not None
         return self._pass_behind(rows[positions])[:, 1:], final[0, positions]
 
     def _pass_behind(self, rows: torch.Tensor) -> torch.Tensor:
-        """Return rows (S, R, d) behind the last layer's norm, or what else follows it."""
+        """Return rows (S, R, d) after the decoder's final modules, usually a norm."""
         inputs = rows.sum(dim=1, keepdim=True)
         with computing_in_float32(*self._behind):
             for part in self._behind:
@@ -120,17 +120,16 @@ class ComponentForward:
 
 
 class _DecomposedLayer:
-    """A decoder layer that maps components of its input to those of its output.
+    """A decoder layer that maps components of its input to components of its output.
 
-    With the statistics of norms held, everything before the neurons is affine, and so is
-    everything behind them.
+    With constant norm statistics, it is affine before the neurons and affine after them.
 
     Args:
-        call: the layer.
-        project: its output projection of attention.
-        parts: those of the decoder.
-        unread: projections of queries and keys.
-        trying: whether to check that components of what enters neurons sum to it.
+        call: of the layer.
+        project: the output projection of its attention.
+        parts: of the decoder.
+        unread: query and key projections.
+        trying: whether to check that components of neuron inputs sum to them.
     """
 
     def __init__(
@@ -142,26 +141,26 @@ class _DecomposedLayer:
         trying: bool,
     ) -> None:
         self._call, self._project, self._parts, self._trying = call, project, parts, trying
-        self._clean: dict[Module, ModuleCall] = {}  # each position a sample
+        self._clean: dict[Module, ModuleCall] = {}  # positions as samples
         ran, inside = self._run_clean(), {*call.layer.modules()}
         self._unread = inside & {*unread}
-        self._attention = next(one for one in call.layer.children() if project in one.modules())
+        self._attention = next(part for part in call.layer.children() if project in part.modules())
         neurons = [part for part in ran if part in parts.activations]
         entering = _storages(self._clean[part].args[0] for part in neurons)
-        # Linear parts whose output enters neurons; and what else reads the same input: routers,
-        # and the branch that an activated gate is multiplied by.
+        # Linear parts whose output enters neurons, and other readers of the same input: routers,
+        # and the branch that is multiplied by the activated gate.
         self._gates = {part for part in ran if _storages([self._clean[part].output]) & entering}
         read = _storages(self._clean[part].args[0] for part in self._gates)
-        beside = {part for part in ran if _storages(self._clean[part].args[:1]) & read}
-        self._aside = (beside | inside & {*parts.routers}) - self._gates
+        readers = {part for part in ran if _storages(self._clean[part].args[:1]) & read}
+        self._aside = (readers | inside & {*parts.routers}) - self._gates
         # Experts have their gates inside, so the second run gives them the clean input instead.
         blocks = inside & {*parts.gated}
-        self._experts = [one for one in blocks if not {*one.modules()} & self._gates]
-        # Calls of activations with which the first run may end; None: as many as experts are hit.
+        self._experts = [block for block in blocks if not {*block.modules()} & self._gates]
+        # Activation calls after which the first run may end; None: depends on the experts hit.
         self._calls = None if self._experts else len(neurons)
 
     def _run_clean(self) -> list[Module]:
-        """Note what all parts give; return those without parts behind attention, norms left out."""
+        """Record the calls of all parts; return the leaf modules after attention except norms."""
         call, ran = self._call, list[Module]()
 
         def note(part: Module, args: Any, kwargs: dict[str, Any], output: Any) -> None:
@@ -185,11 +184,11 @@ class _DecomposedLayer:
         not_read: torch.Tensor,
         not_there: torch.Tensor,
     ) -> None:
-        """Turn rows (T, R, d) of the layer's input into those of its output, in place.
+        """Replace rows (T, R, d) of the layer's input by rows of its output, in place.
 
         Args:
-            rows: those of later tokens are zero, and left out.
-            blocks: positions that are computed at a time.
+            rows: rows of later tokens are zero and skipped.
+            blocks: positions computed at a time.
             not_read: tokens that cannot have reached what neurons read, (T, R).
             not_there: tokens that cannot have reached the layer's output, (T, R).
         """
@@ -198,20 +197,20 @@ class _DecomposedLayer:
         maps = at_least_float32(inputs.probabilities()[0]).unflatten(0, (groups, -1))
         values = rows.new_zeros(*rows.shape[:2], groups * width)
         for block in blocks:
-            some = slice(2 + block.stop)
-            values[block, some] = _without_constant(self._values(block, rows[block, some]))
+            used = slice(2 + block.stop)
+            values[block, used] = _without_constant(self._values(block, rows[block, used]))
         for block in blocks:
-            some = slice(2 + block.stop)
-            read = values[: block.stop, some].unflatten(-1, (groups, width))
+            used = slice(2 + block.stop)
+            read = values[: block.stop, used].unflatten(-1, (groups, width))
             kept = maps[:, :, block, : block.stop]
             attended = torch.einsum("ghtk,krgd->trghd", kept, read).flatten(2)
-            # NaN marks the rows to leave out. Experts reorder rows, so the mark travels with them.
-            marked = rows[block, some].masked_fill(not_read[block, some, None], torch.nan)
+            # NaN marks rows to leave out, and follows them when experts reorder rows.
+            marked = rows[block, used].masked_fill(not_read[block, used, None], torch.nan)
             projected = self._project(attended)
             shares = self._shares(block, marked, projected)
-            turned = self._outputs(block, rows[block, some], projected, shares)
-            turned = _without_constant(turned).masked_fill(not_there[block, some, None], 0)
-            rows[block, some] = turned
+            outputs = self._outputs(block, rows[block, used], projected, shares)
+            outputs = _without_constant(outputs).masked_fill(not_there[block, used, None], 0)
+            rows[block, used] = outputs
 
     def _values(self, block: slice, rows: torch.Tensor) -> torch.Tensor:
         """Return value vectors (S, R, G·D) of rows (S, R, d) of the layer's input."""
@@ -228,9 +227,9 @@ class _DecomposedLayer:
     def _shares(
         self, block: slice, rows: torch.Tensor, projected: torch.Tensor
     ) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
-        """Return the rows' shares of neurons and what they add to their input, by activation call.
+        """Return each row's share of the neurons and part of their input, by activation call.
 
-        The shares are the softmax over components of what they add.
+        Shares are the softmax of the parts over components.
         """
         shares: list[tuple[torch.Tensor, torch.Tensor]] = []
 
@@ -257,12 +256,12 @@ class _DecomposedLayer:
         projected: torch.Tensor,
         shares: Iterator[tuple[torch.Tensor, torch.Tensor]],
     ) -> torch.Tensor:
-        """Return the layer's output (S, R, d) of rows that have shares of the clean neurons."""
+        """Return the layer's output (S, R, d) of rows with given shares of the clean neurons."""
         count = rows.shape[1]
 
         def weigh(activation: Any, entering: torch.Tensor) -> torch.Tensor:
             share, adding = next(shares)
-            clean = self._by_position(entering, count)[:, :1]  # as all rows are
+            clean = self._by_position(entering, count)[:, :1]  # all rows are equal
             if self._trying and not close(clean[:, 0], adding.nansum(dim=1), TOLERANCE):
                 raise BenchmarkError("what enters neurons is not the sum of its components")
             return (activation.forward(clean) * share).view_as(entering)
@@ -278,7 +277,7 @@ class _DecomposedLayer:
     def _behind_attention(
         self, block: slice, rows: torch.Tensor, projected: torch.Tensor, answers: Answers
     ) -> torch.Tensor:
-        """Return the layer's output (S, R, d) of rows of its input and of what attention gives."""
+        """Return the layer's output (S, R, d) of rows of its input and of projected attention."""
         output = self._clean[self._attention].output
         outputs = (projected, *output[1:]) if isinstance(output, tuple) else projected
         return self._run(block, rows, answers | {self._attention: lambda *_, **__: outputs})
@@ -290,14 +289,14 @@ class _DecomposedLayer:
         answers: Answers,
         probe: AttentionProbe | None = None,
     ) -> torch.Tensor:
-        """Return the layer's output (S, R, d), norms dividing by the clean forward's statistic."""
+        """Return the layer's output (S, R, d), using the norm statistics of the clean forward."""
 
         def norm(part: Any, x: torch.Tensor) -> torch.Tensor:
             clean = self._clean[part]
             pair = self._at((clean.args[0], clean.output), block, rows.shape[1])
-            if x.shape != pair[0].shape:  # of queries, by the norm of keys
+            if x.shape != pair[0].shape:  # queries in the norm of keys
                 return part.forward(x)
-            inputs, output = (one[:, :1] if one.dim() > 2 else one for one in pair)
+            inputs, output = (x[:, :1] if x.dim() > 2 else x for x in pair)
             return self._parts.norms[part].linear(part, inputs, output, x)
 
         norms = {*self._call.layer.modules()} & self._parts.norms.keys()
@@ -305,7 +304,7 @@ class _DecomposedLayer:
         return self._call.rows(self._call.positions[0, block], rows, probe, answers)
 
     def _answers(self, held: Iterable[Module], block: slice, count: int) -> Answers:
-        """Return parts that give what they gave in the clean forward, for rows."""
+        """Return calls that repeat outputs of the clean forward, for rows."""
 
         def answer(output: Any, *_: Any, **__: Any) -> Any:
             return output
@@ -314,12 +313,12 @@ class _DecomposedLayer:
         return {part: partial(answer, output) for part, output in outputs.items()}
 
     def _at(self, value: Any, block: slice, count: int) -> Any:
-        """Return what belongs to chosen positions, once for each of their rows.
+        """Return a value at chosen positions, repeated for each of their rows.
 
-        It is by position, (T, 1, …), or has positions among the rows of a matrix, (N·T, …).
+        It has shape (T, 1, …), or (N·T, …) with positions among the rows of a matrix.
         """
         if not isinstance(value, torch.Tensor):
-            return tuple(self._at(one, block, count) for one in value)
+            return tuple(self._at(item, block, count) for item in value)
         length = self._call.positions.shape[1]
         if value.shape[:2] == (length, 1):
             return value[block].expand(-1, count, *value.shape[2:])
@@ -328,13 +327,13 @@ class _DecomposedLayer:
 
     @staticmethod
     def _by_position(entering: torch.Tensor, count: int) -> torch.Tensor:
-        """Return what enters neurons as (N, R, neurons): rows of a position stay together."""
+        """Return neuron inputs as (N, R, neurons): rows of a position stay together."""
         return entering.reshape(-1, count, entering.shape[-1])
 
 
 @contextmanager
 def _one_expert_at_a_time(network: Any) -> Iterator[None]:
-    """Let experts read tokens in order, as a loop over experts does and faster ways do not."""
+    """Run experts in a loop, which keeps tokens in order; faster implementations do not."""
     configured = network.config._experts_implementation
     if configured in (None, "eager"):
         yield
@@ -357,12 +356,12 @@ def _hooks(
 
 
 def _storages(tensors: Iterable[Any]) -> set[int]:
-    """Return which storages tensors look at; an address would be 0 on a device without any."""
-    return {one.untyped_storage()._cdata for one in tensors if isinstance(one, torch.Tensor)}
+    """Return ids of the tensors' storages; addresses would be 0 on the meta device."""
+    return {x.untyped_storage()._cdata for x in tensors if isinstance(x, torch.Tensor)}
 
 
 def _without_constant(rows: torch.Tensor) -> torch.Tensor:
-    """Return rows (S, R, …) without what biases added to each; the row of biases keeps it."""
+    """Subtract the constant added by biases from rows (S, R, …), except the row of biases."""
     components = rows - rows[:, :1]
     components[:, 1] = rows[:, 1]
     return components

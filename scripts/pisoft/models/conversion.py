@@ -1,4 +1,4 @@
-"""Weights that are converted once, for all jobs: from GGUF files, or into 4 bits."""
+"""Converting weights once for all jobs: from GGUF files, or to 4 bits."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pisoft.models.tokenizer import load_tokenizer
 def dequantise(model: LoadedModel, path: Path, folder: Path) -> None:
     """Write a GGUF file's weights and tokenizer as a model folder.
 
-    A number is written as what it is dequantised to, rounded to the model's type.
+    Weights are dequantised and rounded to the model's dtype.
 
     Raises:
         BenchmarkError: transformers cannot read the file or does not know its architecture, or it
@@ -26,7 +26,7 @@ def dequantise(model: LoadedModel, path: Path, folder: Path) -> None:
     from transformers import AutoModelForCausalLM, AutoTokenizer
     from transformers.utils import logging
 
-    logging.disable_progress_bar()  # a log file is no place for it
+    logging.disable_progress_bar()  # it would clutter the log file
     parent, options = path.parent, {"gguf_file": path.name, "local_files_only": True}
     try:
         tokenizer = AutoTokenizer.from_pretrained(parent, **options)
@@ -36,7 +36,7 @@ def dequantise(model: LoadedModel, path: Path, folder: Path) -> None:
     except Exception as error:  # dozens of classes, some undocumented
         raise BenchmarkError(f"model '{model.name}': {path}: {first_line(error)}") from error
     check_loaded(report, model.name)
-    # It has been dequantised, but is said to be of a quantisation that cannot be saved.
+    # Already dequantised, but still marked as a quantisation that cannot be saved.
     network.hf_quantizer = None
     del network.config.quantization_config
     with path.open("rb") as file:
@@ -47,11 +47,11 @@ def dequantise(model: LoadedModel, path: Path, folder: Path) -> None:
 def quantise(model: LoadedModel, folder: Path, gpus: int | None = None) -> None:
     """Write the 4-bit weights of a model on the hub, and its tokenizer, as a model folder.
 
-    Loaded from there, they are the same numbers as if they had been quantised again.
+    Loading them gives the same numbers as quantising again.
 
     Args:
-        model: which model, at which commit.
-        gpus: that the job was given.
+        model: the model and its commit.
+        gpus: number of GPUs of the job.
 
     Raises:
         BenchmarkError: as :func:`pisoft.models.loading.load_model`.

@@ -1,4 +1,4 @@
-"""A decoder-only language model with its decoder and output head taken apart.
+"""A decoder-only language model, split into decoder and output head.
 
 Shapes: B samples, T positions, S chosen positions, P tokens of a prefix, d channels of an input
 embedding, V vocabulary size.
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class _FrozenLayer(DynamicLayer):
-    """A cache layer that lends its keys and values to any batch but never stores new ones."""
+    """A cache layer whose keys and values serve any batch and never change."""
 
     def __init__(self, keys: torch.Tensor, values: torch.Tensor) -> None:
         super().__init__()
@@ -59,45 +59,45 @@ class Decoder:
         self.decoder: Any = _decoder(network)
         self.device = network.get_input_embeddings().weight.device
         config = network.config.get_text_config(decoder=True)
-        config.output_router_logits = False  # for a loss in training, which has no padding here
+        config.output_router_logits = False  # for a training loss that needs a padding mask
         self.layers = int(config.num_hidden_layers)
         self.vocabulary_size, self.width = map(int, network.get_input_embeddings().weight.shape)
-        # Channels of an input embedding that are a layer's; 0 in all but Gemma 3n and Gemma 4 E.
+        # Per-layer channels of an input embedding; 0 in all models but Gemma 3n and Gemma 4 E.
         self.layer_width = getattr(config, "hidden_size_per_layer_input", None) or 0
         self.width += self.layers * self.layer_width  # d
-        # The longest input, in tokens; None if the configuration does not say.
+        # Maximum input length in tokens; None if not configured.
         self.context = getattr(config, "max_position_embeddings", None)
         self.blocks = _blocks(self.decoder, self.layers)
-        self.caches_prefixes = True  # keys and values are all that it keeps of what it has read
-        # Projections of queries and keys that a replay of attention can do without.
+        self.caches_prefixes = True  # keys and values are its only state
+        # Query and key projections, which a replay of attention skips.
         self.unread: Sequence[torch.nn.Module] = ()
-        # Lengths in tokens beyond which all tokens are read otherwise.
+        # Lengths in tokens beyond which all position embeddings change.
         self.turning_points: tuple[int, ...] = ()
 
     def in_float32(self) -> AbstractContextManager[None]:
-        """Let the network compute in float32 at least, with memory for its largest part besides."""
+        """Run the network in float32 or better, with extra memory for its largest part only."""
         return whole_in_float32(self.network, self.blocks)
 
     def embed(self, input_ids: torch.Tensor) -> torch.Tensor:
         """Return input embeddings (B, T, d) of token ids (B, T).
 
-        A model that embeds a token once more for every layer has these as further channels: an
-        ablated token loses them too, and gradients have a part for them.
+        Per-layer embeddings, if the model has them, are further channels, so that ablation and
+        gradients include them.
         """
         embeddings = self.network.get_input_embeddings()(input_ids)
         if not self.layer_width:
             return embeddings
-        of_layers = self.decoder.get_per_layer_inputs(input_ids)  # (B, T, layers, channels)
-        return torch.cat([embeddings, of_layers.flatten(-2).to(embeddings)], dim=-1)
+        per_layer = self.decoder.get_per_layer_inputs(input_ids)  # (B, T, layers, channels)
+        return torch.cat([embeddings, per_layer.flatten(-2).to(embeddings)], dim=-1)
 
     def inputs(self, embeddings: torch.Tensor) -> dict[str, torch.Tensor]:
-        """Return the arguments by which the network reads input embeddings (B, T, d)."""
+        """Return input embeddings (B, T, d) as keyword arguments of the network."""
         if not self.layer_width:
             return {"inputs_embeds": embeddings}
-        of_layers = self.layers * self.layer_width
-        first, rest = embeddings.split([self.width - of_layers, of_layers], dim=-1)
-        rest = rest.unflatten(-1, (self.layers, self.layer_width))
-        return {"inputs_embeds": first, "per_layer_inputs": rest}
+        channels = self.layers * self.layer_width
+        shared, per_layer = embeddings.split([self.width - channels, channels], dim=-1)
+        per_layer = per_layer.unflatten(-1, (self.layers, self.layer_width))
+        return {"inputs_embeds": shared, "per_layer_inputs": per_layer}
 
     def hidden_states(
         self,
@@ -111,12 +111,12 @@ class Decoder:
         """Return final hidden states (B, T, width of the head) for input embeddings (B, T, d).
 
         Args:
-            embeddings: of the tokens behind the prefix, if one is given.
+            embeddings: of the tokens after the prefix.
             probe: records or replays attention.
-            prefix: the tokens before, of :meth:`read_prefix`.
-            attention_mask: (B, T), 0 at padding and at tokens whose keys are hidden, with the
-                prefix in front, if one is given; not needed for padding on the right.
-            position_ids: (B or 1, T); needed with an attention mask.
+            prefix: returned by :meth:`read_prefix`.
+            attention_mask: (B, P + T), 0 at padding and at tokens whose keys are hidden; not needed
+                for padding on the right.
+            position_ids: (B or 1, T); required with an attention mask.
         """
         options = {
             "attention_mask": attention_mask,
@@ -135,8 +135,8 @@ class Decoder:
     def logits(self, hidden: torch.Tensor) -> torch.Tensor:
         """Return next-token logits (B, T, V) of final hidden states (B, T, d), float32 or better.
 
-        They come from the network's own forward, with whatever it scales or caps them by, in which
-        the decoder answers with these hidden states, and the head of a 16-bit model in float32.
+        The network's own forward computes them, including any scaling and soft-capping, with the
+        decoder replaced by these hidden states and the head of a 16-bit model in float32.
         """
         answer = self._answer(last_hidden_state=hidden)
         with answering(self.decoder, lambda *_, **__: answer):
@@ -150,13 +150,13 @@ class Decoder:
     def generate(
         self, input_ids: torch.Tensor, attention_mask: torch.Tensor, *watchers: Any, **options: Any
     ) -> Any:
-        """Return what greedy generation gives behind token ids (B, T) that a mask (B, T) shows.
+        """Generate greedily from token ids (B, T) with an attention mask (B, T).
 
-        Penalties, suppressed tokens, beams and whatever else the model's folder sets for generation
-        are left out: they would change which token is the most probable one.
+        The model's generation settings, such as penalties, suppressed tokens and beams, are
+        ignored: they would change which token is the most probable.
 
         Args:
-            watchers: logits processors, which are given the logits of every step.
+            watchers: logits processors, called with the logits of every step.
             options: of a `GenerationConfig`.
         """
         stored = self.network.generation_config
@@ -172,21 +172,21 @@ class Decoder:
             self.network.generation_config = stored
 
     def arithmetic(self, length: int) -> int:
-        """Return a number that is equal for inputs of lengths at which tokens are read alike.
+        """Return the number of turning points below a length.
 
-        Rotary embeddings of LongRoPE change for all tokens when the longest input of a batch
-        exceeds the length that the model was first trained for. Inputs whose numbers differ share
-        neither batch nor prefix.
+        LongRoPE changes the rotary embeddings of all tokens when the longest input of a batch
+        exceeds the original training length. Inputs with different numbers share neither batch nor
+        prefix.
         """
         return sum(length > point for point in self.turning_points)
 
     def shareable(self, count: int, length: int) -> int:
-        """Return how many first tokens of inputs may be read once for all of them: all or none."""
+        """Return how many of the first `count` tokens inputs can share as a prefix: all or none."""
         alike = self.caches_prefixes and self.arithmetic(count) == self.arithmetic(length)
         return count if alike else 0
 
     def read_prefix(self, embeddings: torch.Tensor) -> Cache | None:
-        """Return keys and values of one :meth:`shareable` prefix (1, P, d) for any batch.
+        """Return the keys and values of a :meth:`shareable` prefix (1, P, d), for any batch.
 
         None if P is 0.
         """
@@ -198,42 +198,42 @@ class Decoder:
 
 
 def _decoder(network: PreTrainedModel) -> PreTrainedModel:
-    """Return what turns embeddings into final hidden states."""
+    """Return the module that turns embeddings into final hidden states."""
     from transformers import PreTrainedModel
 
     decoder = network.get_decoder()
     if decoder is not network and isinstance(decoder, PreTrainedModel):
         return decoder
-    # A class that does not know its decoder's name gives itself, or its head.
+    # Classes that do not know their decoder's name return themselves, or their head.
     inside = (part for part in network.children() if isinstance(part, PreTrainedModel))
     return next(inside, network)
 
 
 def _blocks(decoder: torch.nn.Module, layers: int) -> Sequence[torch.nn.Module]:
-    """Return a decoder's layers, whatever it calls them; none if it has no list of them."""
+    """Return the decoder's list of layers, under any name; empty if it has none."""
     lists = [part for part in decoder.children() if isinstance(part, torch.nn.ModuleList)]
     return next((list(blocks) for blocks in lists if len(blocks) == layers), [])
 
 
 @contextmanager
 def answering(part: torch.nn.Module, answer: Callable[..., Any]) -> Iterator[None]:
-    """Let a part of the network answer without computing anything; no hook hears of it."""
-    attributes = {"_call_impl": answer, "_compiled_call_impl": None}  # torch's, of all calls
-    before = {name: part.__dict__[name] for name in attributes if name in part.__dict__}
+    """Replace the call of a module, its hooks included, within the context."""
+    attributes = {"_call_impl": answer, "_compiled_call_impl": None}  # torch's, for all calls
+    saved = {name: part.__dict__[name] for name in attributes if name in part.__dict__}
     part.__dict__ |= attributes
     try:
         yield
     finally:
         for name in attributes:
             del part.__dict__[name]
-        part.__dict__ |= before
+        part.__dict__ |= saved
 
 
 def call_of(part: torch.nn.Module) -> Callable[..., Any]:
-    """Return what a part computes, its hooks included, also while something answers for it."""
+    """Return the original call of a module, its hooks included, even within :func:`answering`."""
     return part._compiled_call_impl or partial(torch.nn.Module._call_impl, part)
 
 
 def _zeros(projection: Any, hidden: torch.Tensor) -> torch.Tensor:
-    """Return zeros in the shape that a linear layer would give; they take no memory."""
+    """Return zeros in the output shape of a linear layer, without allocating them."""
     return hidden.new_zeros(1).expand(*hidden.shape[:-1], projection.out_features)

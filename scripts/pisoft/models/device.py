@@ -20,24 +20,24 @@ from pisoft.config.models import TOKEN_BUDGETS
 from pisoft.errors import BenchmarkError
 
 logger = logging.getLogger(__name__)
-JOBS_PER_GPU = "PISOFT_JOBS_PER_GPU"  # variable of the environment
-LOCKS = Path("/tmp")  # not TMPDIR, which a job may have to itself
+JOBS_PER_GPU = "PISOFT_JOBS_PER_GPU"  # environment variable
+LOCKS = Path("/tmp")  # not TMPDIR, which may be private to a job
 _held: dict[str, ExitStack] = {}  # claims by name, kept until the process ends
 
 
 def choose_device(setting: str, gpus: int | None = None) -> torch.device:
-    """Return the device for `auto`, `cpu` or `cuda`; a GPU is one no other process has claimed.
+    """Return the device for `auto`, `cpu` or `cuda`, claiming a GPU for this process.
 
-    Jobs of one machine may all see the same GPUs, so each waits until one that it sees is free.
-    All models of a process are on one GPU, which becomes torch's current one: kernels of some
-    libraries run there, wherever their tensors are.
+    Jobs on one machine may all see the same GPUs, so each waits for a free one. All models of a
+    process share one GPU, which becomes torch's current device: some libraries run their kernels
+    there, regardless of their tensors' device.
 
     Args:
-        gpus: number of GPUs that the job was given, 0 or 1, which decides what `auto` means; None:
-            the job requested none, and `auto` is a GPU if there is one.
+        gpus: number of GPUs of the job, 0 or 1, which decides what `auto` means; None: the job
+            requested none, and `auto` is a GPU if available.
 
     Raises:
-        BenchmarkError: a GPU is requested and there is none.
+        BenchmarkError: a GPU is requested but not available.
     """
     available = torch.cuda.is_available()
     if setting == "cuda" and not available:
@@ -55,31 +55,31 @@ def choose_device(setting: str, gpus: int | None = None) -> torch.device:
 
 
 def token_budget(configured: int | None, device: torch.device) -> int:
-    """Return the tokens per forward batch, as configured or by default for the kind of device."""
+    """Return the tokens per forward batch, as configured or the device's default."""
     return configured or TOKEN_BUDGETS[device.type]
 
 
 def device_name(device: torch.device) -> str:
-    """Return the hardware's name for provenance."""
+    """Return the hardware's name, for provenance."""
     return torch.cuda.get_device_name(device) if device.type == "cuda" else "cpu"
 
 
 def synchronise(device: torch.device) -> None:
-    """Wait until the device has done its work, which a CPU has as soon as a call returns."""
+    """Wait until the device has finished its work; calls on a CPU return when finished."""
     if device.type == "cuda":
         torch.cuda.synchronize(device)
 
 
 def reset_peak_memory(device: torch.device) -> None:
-    """Restart the device's peak-memory count; what is allocated now counts."""
+    """Reset the device's peak memory to the memory allocated now."""
     if device.type == "cuda":
         torch.cuda.reset_peak_memory_stats(device)
 
 
 def peak_memory(device: torch.device) -> dict[str, float | None]:
-    """Return the memory that this process has needed, MB (10⁶ bytes), for provenance.
+    """Return the peak memory of this process in MB (10⁶ bytes), for provenance.
 
-    * ``peak_memory_mb``: resident set, since the process began.
+    * ``peak_memory_mb``: resident set, since the process started.
     * ``peak_device_memory_mb``: allocated by torch on the device since
       :func:`reset_peak_memory`; None for a CPU.
     """
@@ -93,9 +93,9 @@ def peak_memory(device: torch.device) -> dict[str, float | None]:
 
 
 def _claim_gpu() -> int:
-    """Return the index of the GPU of this process, waiting for one if it has none yet."""
+    """Return the index of this process's GPU, waiting for a free one if it has none yet."""
     gpus = torch.cuda.device_count()
-    # Each GPU has a name for every job that it may have at a time: the first names of all first.
+    # Each GPU has one name per concurrent job; the first names of all GPUs come first.
     names = [
         f"pisoft-gpu-{torch.cuda.get_device_properties(index).uuid}" + f"-{job}" * (job > 0)
         for job in range(_jobs_per_gpu())
@@ -116,10 +116,10 @@ def _claim_gpu() -> int:
 
 
 def _jobs_per_gpu() -> int:
-    """Return how many jobs may be on one GPU at a time, 1 unless the environment says otherwise.
+    """Return the number of jobs that may share a GPU, 1 unless set in the environment.
 
     Raises:
-        BenchmarkError: it says no whole number from 1 on.
+        BenchmarkError: it is not a whole number from 1 on.
     """
     value = os.environ.get(JOBS_PER_GPU, "1")
     if not (value.isascii() and value.isdigit() and int(value) > 0):
@@ -128,12 +128,11 @@ def _jobs_per_gpu() -> int:
 
 
 def _claim(name: str) -> bool:
-    """Claim a name of this machine for as long as the process lives; tell whether it was free.
+    """Claim a machine-wide name until the process ends; return whether it was free.
 
-    It is that of a socket without a file and that of a locked file. All users share both, whatever
-    folder for temporary files a job has, and the kernel frees them when a process ends, however it
-    ends. Containers may have a network of their own, which hides the one, or a `/tmp` of their own,
-    which hides the other.
+    The name is claimed as an abstract socket and as a locked file. All users share both, regardless
+    of TMPDIR, and the kernel releases them when the process ends, even if it is killed. Containers
+    may have their own network, which hides the socket, or their own `/tmp`, which hides the file.
     """
     with ExitStack() as claims:
         address = claims.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM))
@@ -150,7 +149,7 @@ def _claim(name: str) -> bool:
 
 
 def _opened(path: Path) -> IO[str] | None:
-    """Open a file that any user may lock, made if need be; None: the folder cannot be used."""
+    """Open or create a file that any user may lock; None: the folder cannot be used."""
     try:
         with suppress(FileExistsError), path.open("x") as new:
             os.fchmod(new.fileno(), 0o644)

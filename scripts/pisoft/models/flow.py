@@ -1,4 +1,4 @@
-"""Information flow inside a decoder layer: which parts of the residual stream come from where.
+"""Information flow inside a decoder layer: each token's share of the residual stream.
 
 Shapes: T tokens, S chosen positions, H query heads, D head width, d hidden width.
 """
@@ -18,24 +18,24 @@ from pisoft.models.precision import at_least_float32, close, computing_in_float3
 from pisoft.models.recognition import ModuleCall, NormForm, layer_name, norm_form
 from pisoft.models.trial import trial_ids
 
-FLOOR = 1e-9  # smallest proximity, as a share of the norm of the sum: rows can always be normalised
-TOLERANCE = 1e-4  # of tensors that are the same, relative to the largest value
+FLOOR = 1e-9  # smallest proximity, relative to the norm of the sum: rows can always be normalised
+TOLERANCE = 1e-4  # for equal tensors, relative to the largest value
 
 
 @dataclass(frozen=True)
 class AttentionWrite:
-    """What a decoder layer adds to the residual stream behind attention: scale · norm(W·x + b)."""
+    """A layer's attention update of the residual stream: scale · norm(W·x + b)."""
 
     project: torch.nn.Module
     scale: float
     norm: torch.nn.Module | None = None
-    form: NormForm | None = None  # of the norm, if there is one
-    beside: bool = False  # the feed-forward block, which does not read it
+    form: NormForm | None = None  # of `norm`
+    beside: bool = False  # parallel to the feed-forward block, which does not read the update
 
     def added(self, attended: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return what is added (S, d), and what a channel of W·x is multiplied by in it (S, d).
+        """Return the update (S, d), and the factors of the channels of W·x in it (S, d).
 
-        The statistic of the norm is a constant, as it is with all parts of x together.
+        The norm's statistic is held constant at its value for the whole x.
 
         Args:
             attended: attention output x before the projection, (S, H·D).
@@ -45,16 +45,16 @@ class AttentionWrite:
             return self.scale * projected, torch.full_like(projected, self.scale)
         output = at_least_float32(self.norm(projected))
         ones = torch.ones_like(projected)
-        factors = self.form.of_parts(self.norm, ones, projected, output)
+        factors = self.form.from_parts(self.norm, ones, projected, output)
         return self.scale * output, self.scale * factors
 
 
 @torch.no_grad()
 def attention_writes(model: LanguageModel) -> list[AttentionWrite]:
-    """Return how each decoder layer adds its attention output, found on a dozen tokens.
+    """Return the attention update of each decoder layer, recognised on a dozen tokens.
 
     Raises:
-        BenchmarkError: a layer does it in another form, or layers cannot be run by themselves.
+        BenchmarkError: an update has another form, or layers cannot be run individually.
     """
     require_layers(model)
     writes: list[AttentionWrite] = []
@@ -70,16 +70,16 @@ def attention_writes(model: LanguageModel) -> list[AttentionWrite]:
 
     with model.in_float32():
         embeddings = model.embed(trial_ids(model))
-        every = torch.arange(embeddings.shape[1], device=model.device)[None]
-        visit_layers(model, embeddings, every, recognise)
+        positions = torch.arange(embeddings.shape[1], device=model.device)[None]
+        visit_layers(model, embeddings, positions, recognise)
     return writes
 
 
 def _recognised(call: LayerCall) -> AttentionWrite | None:
     """Return the projection, norm and scale between attention and residual; None: another form.
 
-    The module that runs next must be given the layer's input plus what is added. Where no module
-    is, as the feed-forward block stands beside attention, the layer's output must be affine in it.
+    The next module must read the layer's input plus the update. With a feed-forward block parallel
+    to attention, the layer's output must be affine in the update instead.
     """
     entered: list[tuple[torch.nn.Module, Any]] = []
     outputs: dict[torch.nn.Module, Any] = {}
@@ -96,9 +96,9 @@ def _recognised(call: LayerCall) -> AttentionWrite | None:
             stack.enter_context(part.register_forward_hook(leave))
         call.again(lambda _, default: default())
 
-    running = (one for one in entered if isinstance(one[1], torch.Tensor))
-    of_attention = (one for one in running if _equal(one[1], call.attended))
-    project = next((part for part, x in of_attention if _is_affine(part, x)), None)
+    running = ((part, x) for part, x in entered if isinstance(x, torch.Tensor))
+    readers = ((part, x) for part, x in running if _equal(x, call.attended))
+    project = next((part for part, x in readers if _is_affine(part, x)), None)
     if project is None:
         return None
     if scale := _scale_beside(call, project):
@@ -122,16 +122,16 @@ def _recognised(call: LayerCall) -> AttentionWrite | None:
 
 
 def _scale_beside(call: LayerCall, project: torch.nn.Module) -> float:
-    """Return by what a layer multiplies a projection that it adds to its output; 0: does not."""
+    """Return the factor of a projection that a layer adds to its output; 0: it does not."""
 
     def output(factor: int) -> torch.Tensor:
         return call.again(call.giving(factor * call.attended))
 
     zero, one, two = map(output, range(3))
-    of_projection = project(call.attended) - project(0 * call.attended)
-    scale = float(((one - zero) * of_projection).sum() / of_projection.square().sum())
+    projected = project(call.attended) - project(0 * call.attended)
+    scale = float(((one - zero) * projected).sum() / projected.square().sum())
     affine = close(two - one, one - zero, TOLERANCE)
-    return scale if affine and close(one - zero, scale * of_projection, TOLERANCE) else 0
+    return scale if affine and close(one - zero, scale * projected, TOLERANCE) else 0
 
 
 def _is_affine(module: torch.nn.Module, x: torch.Tensor) -> bool:
@@ -146,20 +146,20 @@ def _equal(first: torch.Tensor, second: torch.Tensor) -> bool:
 def attention_shares(
     call: LayerCall, write: AttentionWrite, sample: int, count: int, length: int, token_budget: int
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return which share of the residual stream behind attention each part of it has.
+    """Return the share of each part of the residual stream after attention.
 
-    The parts of the sum y behind attention are the residual, and A_hj·W_O^h·v_j for every head h
-    and key j, scaled as what the layer adds is: by a factor, or by a norm at its actual statistic.
-    Values are those that the model uses, a bias of theirs included; a bias of the output projection
-    belongs to no token and is no part. A part z has the proximity
-    max(ε, ‖y‖₁ − ‖y − z‖₁), ε = 1e-9·‖y‖₁, and its share is that over the sum of all proximities.
-    The share of a key is the sum over heads (Ferrando and Voita 2024, Section 2).
+    The parts of the sum y after attention are the residual, and A_hj·W_O^h·v_j for every head h
+    and key j, scaled like the layer's update: by a factor, or by a norm with constant statistic.
+    Values include their bias; the bias of the output projection belongs to no token and is not a
+    part. A part z has the proximity max(ε, ‖y‖₁ − ‖y − z‖₁), ε = 1e-9·‖y‖₁; its share is the
+    proximity over the sum of all proximities. A key's share is the sum over heads (Ferrando and
+    Voita 2024, Section 2).
 
     Args:
-        call: a layer.
-        write: how it adds its attention output.
-        count: how many of the sample's chosen positions to look at, from the first on.
-        token_budget: vectors of the hidden width that a block of parts may hold.
+        call: of the layer.
+        write: the layer's attention update.
+        count: number of the sample's chosen positions to use, from the first.
+        token_budget: vectors of the hidden width per block of parts.
 
     Returns:
         Shares of the keys (count, length) and of the residual (count,), which sum to one.
@@ -179,34 +179,34 @@ def attention_shares(
     values = at_least_float32(row.per_query_head(row.value)[0])  # (H, T, D)
     rows = max(1, token_budget // length)
     blocks = [slice(start, start + rows) for start in range(0, count, rows)]
-    last = positions.tolist()
-    ends = [max(last[block]) + 1 for block in blocks]
-    of_keys = torch.zeros_like(maps[0])
+    indices = positions.tolist()
+    ends = [max(indices[block]) + 1 for block in blocks]
+    keys = torch.zeros_like(maps[0])  # proximities
     heads = weight.T.unflatten(0, values.shape[::2])  # (H, D, d)
     for attention, value, head in zip(maps, values, heads, strict=True):
         written = value @ head  # (T, d)
         for block, end in zip(blocks, ends, strict=True):
             parts = attention[block, :end, None] * written[:end] * signed[block, None]
             proximities = _proximities(parts, size[block, None])
-            of_keys[block, :end] += proximities.maximum(floor[block, None])
-    of_keys = of_keys.masked_fill(~row.visible().reshape(of_keys.shape), 0)
-    of_residual = _proximities(residual * sign, size).maximum(floor)
-    total = of_keys.sum(dim=-1) + of_residual
-    return of_keys / total[:, None], of_residual / total
+            keys[block, :end] += proximities.maximum(floor[block, None])
+    keys = keys.masked_fill(~row.visible().reshape(keys.shape), 0)
+    remaining = _proximities(residual * sign, size).maximum(floor)
+    total = keys.sum(dim=-1) + remaining
+    return keys / total[:, None], remaining / total
 
 
 def _proximities(parts: torch.Tensor, size: torch.Tensor) -> torch.Tensor:
     """Return ‖y‖₁ − ‖y − z‖₁ of parts z (…, d), given z·sign(y) and |y|.
 
-    A channel gives |y| − |y − z| = min(z·sign(y), 2|y| − z·sign(y)), which does not cancel.
+    Each channel adds |y| − |y − z| = min(z·sign(y), 2|y| − z·sign(y)), which does not cancel.
     """
     return torch.minimum(parts, 2 * size - parts).sum(dim=-1)
 
 
 def _weight(linear: Any, inputs: torch.Tensor) -> torch.Tensor:
-    """Return the weights (out, width) of a linear layer, of any other module by what it gives.
+    """Return the weights (out, width) of a linear layer; other modules are run on unit vectors.
 
-    `inputs` (…, width) are of the type and on the device that it computes with.
+    `inputs` (…, width) determine the dtype and device of the unit vectors.
     """
     if isinstance(linear, torch.nn.Linear) and linear.weight.is_floating_point():
         return at_least_float32(linear.weight.detach())

@@ -1,4 +1,4 @@
-"""What the model answers: the label word it prefers, or its greedy continuation.
+"""The model's answers: the preferred label word, or the greedy continuation.
 
 Source: paper §Faithfulness Metrics (token-level and sequence-level faithfulness).
 """
@@ -17,19 +17,19 @@ from pisoft.models.model import LanguageModel
 from pisoft.store.parquet import EMPTY_GENERATION, NONFINITE_LOGITS, OK, TOO_LONG_FOR_MEMORY
 
 Row = dict[str, Any]
-NoteBudget = Callable[[int], object]  # is told the token budget in force at every batch
-# Ids, and of every step the two best ids and their logits.
+NoteBudget = Callable[[int], object]  # called with the token budget of every batch
+# Ids, and the two best ids of every step with their logits.
 Output = tuple[list[int], list[list[int]], list[list[float]]]
 
 
 def answers_of_block(
     block: Sequence[Row], answer: Callable[[Sequence[Row]], Iterable[Row]]
 ) -> list[Row]:
-    """Return one `generations` row per prompt, in their order; one that failed keeps its status.
+    """Return one `generations` row per prompt, in order; failed prompts keep their status.
 
     Args:
         block: rows of contract `prompts`.
-        answer: gives the rows of those that have not failed, in any order.
+        answer: returns the rows of prompts that have not failed, in any order.
     """
     rows = {prompt["sample_id"]: empty_row(prompt, prompt["status"]) for prompt in block}
     usable = [prompt for prompt in block if prompt["status"] == OK]
@@ -39,16 +39,16 @@ def answers_of_block(
 def answer_counterfactuals(
     block: Sequence[Row], rows: Sequence[Row], answer: Callable[[Sequence[Row]], Iterable[Row]]
 ) -> None:
-    """Write into answers which label word the model prefers in each counterfactual of its prompt.
+    """Add the preferred label words of each prompt's counterfactuals to its row.
 
     Args:
         block: rows of contract `prompts`.
         answer: as for :func:`answers_of_block`.
     """
     altered = {
-        f"{prompt['sample_id']} {index}": {**prompt, "input_ids": one["input_ids"]}
+        f"{prompt['sample_id']} {index}": {**prompt, "input_ids": counterfactual["input_ids"]}
         for prompt in block
-        for index, one in enumerate(prompt["counterfactuals"] or ())
+        for index, counterfactual in enumerate(prompt["counterfactuals"] or ())
     }
     prompts = [prompt | {"sample_id": name} for name, prompt in altered.items()]
     labels = {row["sample_id"]: row["predicted_label"] for row in answers_of_block(prompts, answer)}
@@ -66,9 +66,9 @@ def classify(
 ) -> Iterator[Row]:
     """Yield one `generations` row per prompt: the preferred label word at step 0.
 
-    The target is the argmax over the tokens that begin a label word, each word having one or more
-    spellings; the runner-up is the argmax over those of the other words. Whether the unconstrained
-    greedy token is one of them is recorded.
+    The target is the argmax over the first tokens of all label words, each with one or more
+    spellings; the runner-up is the argmax over the other words' tokens. The row records whether the
+    unconstrained greedy token begins a label word.
     """
 
     def answers(batch: Sequence[Row]) -> list[Row]:
@@ -113,19 +113,19 @@ def continue_greedily(
 ) -> Iterator[Row]:
     """Yield one `generations` row per prompt: the greedy continuation and its explained steps.
 
-    Steps are 0, interval, 2·interval, …; the end-of-sequence token is not part of the output. The
+    Steps are 0, interval, 2·interval, …; the output excludes the end-of-sequence token. The
     runner-up of a step is the second most probable token. Texts are left empty, for the tokenizer
     to fill.
     """
     stops = _stop_ids(model)
 
     def crosses(length: int) -> bool:
-        """Tell whether a prompt grows over a length from which all its tokens are read again."""
+        """Return whether a prompt grows past a length from which all tokens are read again."""
         return model.arithmetic(length) != model.arithmetic(length + max_new_tokens)
 
     def kind(length: int) -> tuple[int, int]:
-        alone = crosses(length) or not model.generates_padded
-        return (length if alone else 0), model.arithmetic(length)
+        unpadded = crosses(length) or not model.generates_padded
+        return (length if unpadded else 0), model.arithmetic(length)
 
     def answers(batch: Sequence[Row]) -> list[Row]:
         cached = not crosses(len(batch[0]["input_ids"]))
@@ -139,7 +139,7 @@ def continue_greedily(
 
 
 def _continued(prompt: Row, output: Output | None, stops: set[int], step_interval: int) -> Row:
-    """Return the row of a prompt with its output; None: it is not known."""
+    """Return the row of a prompt; output None: its logits are not finite."""
     if output is None:
         return empty_row(prompt, NONFINITE_LOGITS)
     ids, best, logits = output
@@ -151,8 +151,8 @@ def _continued(prompt: Row, output: Output | None, stops: set[int], step_interva
         "output_ids": ids,
         "steps": steps,
         "target_ids": [ids[step] for step in steps],
-        # Of equal logits, the first of the two best need not be the one that was taken.
-        "runner_up_ids": [next(one for one in best[step] if one != ids[step]) for step in steps],
+        # With equal logits, the generated token may be the second of the two best.
+        "runner_up_ids": [next(i for i in best[step] if i != ids[step]) for step in steps],
         "margins": [logits[step][0] - logits[step][1] for step in steps],
         "greedy_token_id": ids[0] if ids else None,
     }
@@ -188,9 +188,9 @@ def _in_batches(
     note_budget: NoteBudget,
     kind: Callable[[int], Hashable],
 ) -> Iterator[Row]:
-    """Yield the answers of batches, each of prompts whose lengths are of one kind.
+    """Yield the answers to prompts, in batches with one kind of length each.
 
-    A prompt that does not fit into memory has a row that says so.
+    A prompt that does not fit into memory gives a row with that status.
     """
 
     def work(batch: Sequence[Row], budget: int) -> list[Row]:
@@ -210,7 +210,7 @@ def _in_batches(
 
 @torch.inference_mode()
 def _next_token_logits(model: LanguageModel, rows: Sequence[Sequence[int]]) -> torch.Tensor:
-    """Return logits (B, V) behind each row of token ids."""
+    """Return logits (B, V) after each row of token ids."""
     ids = pad_sequence([torch.tensor(row) for row in rows], batch_first=True)
     last = torch.tensor([[len(row) - 1] for row in rows], device=model.device)
     return model.next_token_logits(model.embed(ids.to(model.device)), last).squeeze(1)
@@ -222,7 +222,7 @@ def _generate(
 ) -> list[Output | None]:
     """Return the generated tokens of each prompt, with stop tokens and the padding after them.
 
-    None where the logit of a chosen token is not finite.
+    None for prompts with a logit that is not finite.
     """
     rows = [torch.tensor(prompt["input_ids"]) for prompt in prompts]
     ids, seen = (
@@ -245,9 +245,9 @@ def _generate(
 
 
 class _Watch(LogitsProcessor):
-    """Notes the two best tokens of every step, and which rows had finite logits at all steps.
+    """Records the two best tokens of every step, and which rows had finite logits at all steps.
 
-    Padding after an end counts.
+    Padding after the end counts.
     """
 
     def __init__(self, rows: int, device: torch.device) -> None:

@@ -1,8 +1,8 @@
 """Gradients of the target with respect to the input embeddings.
 
 One full-sequence forward serves all explained steps: a causal model's prediction at a step depends
-on the tokens before it only, so each step costs one vector-Jacobian product. Gradients are returned
-in float32 or better, whatever the model computes in.
+only on earlier tokens, so each step costs one vector-Jacobian product. Gradients are float32 or
+better for any dtype of the model.
 Shapes: B samples, T positions, S explained steps, P points of a path, d hidden width.
 """
 
@@ -21,12 +21,12 @@ from pisoft.models.precision import at_least_float32
 def attributed_values(
     logits: torch.Tensor, targets: Targets, function: AttributedFunction
 ) -> torch.Tensor:
-    """Return the scalar that is explained, (B, S), or of a span (B, 1), from logits (B, S, V).
+    """Return the explained scalars (B, S), or (B, 1) for a span, from logits (B, S, V).
 
     Args:
         logits: of every token at every step.
-        targets: with foils, it is the logit of the target less that of the foil (Yin and Neubig,
-            2022), and of a span the log-probability of its tokens, whatever the function.
+        targets: with foils, scalars are the target's logit minus the foil's (Yin and Neubig, 2022);
+            for a span, the log-probability of its tokens. Both ignore `function`.
     """
     ids, span = targets
     if span is not None:
@@ -37,7 +37,7 @@ def attributed_values(
     target, *foil = values.gather(-1, ids).unbind(-1)
     if foil:
         return target - foil[0]
-    if function == "log_odds":  # keeps its digits where the probability is near 1
+    if function == "log_odds":  # accurate even if the probability is near 1
         return target - logits.scatter(-1, ids, -torch.inf).logsumexp(dim=-1)
     return target
 
@@ -47,7 +47,7 @@ def embedding_gradients(
 ) -> Iterator[torch.Tensor]:
     """Yield gradients (B, T, d) at the clean input for every explained step, or for the span.
 
-    Options are those of :meth:`LanguageModel.next_token_logits`.
+    Options are passed to :meth:`LanguageModel.next_token_logits`.
     """
     embeddings = model.embed(batch.input_ids)
     positions, targets = batch.positions, batch.targets
@@ -63,20 +63,20 @@ def path_integrals(
     weights: torch.Tensor,
     rows: int,
 ) -> list[torch.Tensor]:
-    """Return the input less a baseline, times weighted sums of gradients on the path between them.
+    """Return (input − baseline) ⊙ the weighted sum of gradients on the straight path between them.
 
-    The path is straight. There is one tensor (B, T, d) per explained step, or for the span.
+    There is one tensor (B, T, d) per explained step, or one for the span.
 
     Args:
-        baseline: where the path begins, (B, T, d), float32 or better.
+        baseline: start of the path, (B, T, d), float32 or better.
         fractions: points of the path, 0 = baseline, 1 = input, (B, P).
         weights: of the points, (B, P).
         rows: sequences per forward.
     """
     embeddings = model.embed(batch.input_ids)
     difference = embeddings - baseline
-    steps_apart = 1 if batch.targets.span is not None else batch.positions.shape[1]
-    sums = [torch.zeros_like(baseline) for _ in range(steps_apart)]
+    count = 1 if batch.targets.span is not None else batch.positions.shape[1]
+    sums = [torch.zeros_like(baseline) for _ in range(count)]
     samples, points = fractions.shape
     pairs = torch.cartesian_prod(torch.arange(samples), torch.arange(points))
     for chunk in pairs.split(rows):
@@ -93,7 +93,7 @@ def path_integrals(
         )
         for total, gradients in zip(sums, steps, strict=True):
             for index, gradient in zip(chunk[:, 0].tolist(), weight * gradients, strict=True):
-                total[index] += gradient  # in this order; index_add_ has none on a GPU
+                total[index] += gradient  # in a fixed order; index_add_ has none on a GPU
     return [difference * total for total in sums]
 
 
@@ -116,7 +116,7 @@ def _step_gradients(
 def gradients_by_step(
     values: torch.Tensor, inputs: Sequence[torch.Tensor]
 ) -> Iterator[tuple[torch.Tensor, ...]]:
-    """Yield the gradients at inputs of every step's values (B, S); the graph is freed at last."""
+    """Yield the gradients of every step's values (B, S); the last step frees the graph."""
     last = values.shape[1] - 1
     for step, value in enumerate(values.sum(dim=0)):
         yield torch.autograd.grad(value, inputs, retain_graph=step < last)

@@ -1,4 +1,4 @@
-"""Importing large libraries without looking for garbage among them."""
+"""Importing large libraries without garbage collection."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from contextlib import contextmanager
 
 @contextmanager
 def without_collection() -> Iterator[None]:
-    """Pause Python's garbage collection, for imports.
+    """Pause garbage collection within the context, for imports.
 
-    Transformers defines half a million objects, all of which stay: each time their number has
-    grown by a quarter, a collection walks through all of them and finds nothing.
+    Transformers creates half a million permanent objects. Each time their number grows by a
+    quarter, a collection would walk through all of them and find nothing.
     """
     collecting = gc.isenabled()
     gc.disable()

@@ -20,21 +20,21 @@ CHOSEN = ((0, 7), (11, 4))  # positions of two inputs of the trial
 
 
 class _Rows:
-    """Chosen positions (B, S) of inputs of a length; a position may be chosen twice."""
+    """Chosen positions (B, S) of inputs of one length; positions may repeat."""
 
     def __init__(self, positions: torch.Tensor, length: int, elsewhere: float = 0.0) -> None:
         self._index = (torch.arange(len(positions), device=positions.device)[:, None], positions)
         self._shape = (len(positions), length)
-        self._elsewhere = elsewhere  # the output of a part at all other positions
+        self._elsewhere = elsewhere  # a part's output at all other positions
         # Gradients reach a position once: through its first row.
         self._repeats = (positions[:, :, None] == positions[:, None]).tril(-1).any(dim=-1)  # (B, S)
 
     def take(self, value: Any) -> Any:
-        """Return the rows (B, S, …) of a tensor (B, T, …); anything else as it is."""
+        """Return the rows (B, S, …) of a tensor (B, T, …); other values unchanged."""
         return value[self._index] if self._is_by_position(value) else value
 
     def run(self, call: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-        """Call a part on its rows; the output is (B, T, …) again.
+        """Call a part on the chosen rows; spread its output to (B, T, …).
 
         Raises:
             TypeError: no argument is a tensor (B, T, …).
@@ -42,7 +42,7 @@ class _Rows:
         if not any(map(self._is_by_position, (*args, *kwargs.values()))):
             raise TypeError("called without a tensor of positions")
         output = call(*map(self.take, args), **{k: self.take(v) for k, v in kwargs.items()})
-        if isinstance(output, tuple):  # experts, and what their router says
+        if isinstance(output, tuple):  # experts and their router's output
             return (self._spread(output[0]), *output[1:])
         return self._spread(output)
 
@@ -59,7 +59,7 @@ class _Rows:
 def running_at(
     positions: torch.Tensor, length: int, parts: Iterable[torch.nn.Module]
 ) -> Iterator[None]:
-    """Run parts of a network at chosen positions (B, S) of T only; elsewhere they give zeros."""
+    """Run parts of a network only at chosen positions (B, S) of T; they output zeros elsewhere."""
     rows = _Rows(positions, length)
     with ExitStack() as stack:
         for part in parts:
@@ -69,14 +69,14 @@ def running_at(
 
 @torch.no_grad()
 def independent_parts(model: Decoder) -> Sequence[torch.nn.Module]:
-    """Return the parts of the last layer that give the same at chosen positions if run there only.
+    """Return the parts of the last layer that may run at chosen positions only.
 
-    As a rule, that is its feed-forward block. It is tried on a dozen tokens in float32.
+    This is usually its feed-forward block. It is tested on a dozen tokens in float32.
     """
     ids = trial_ids(model)
     ids = torch.cat([ids, ids.flip(-1)])
     positions = torch.tensor(CHOSEN, device=model.device)
-    rows = _Rows(positions, ids.shape[1], elsewhere=torch.nan)  # which spoils whoever reads it
+    rows = _Rows(positions, ids.shape[1], elsewhere=torch.nan)  # spoils all readers
     calls: list[tuple[torch.nn.Module, Callable[[], Any]]] = []
 
     def logits(parts: Sequence[torch.nn.Module] = ()) -> torch.Tensor:
@@ -102,14 +102,14 @@ def independent_parts(model: Decoder) -> Sequence[torch.nn.Module]:
 
 
 def _depends(part: torch.nn.Module, layer: Callable[[], Any], rows: _Rows) -> str:
-    """Return in words how a part of a layer depends on other positions than the chosen ones."""
+    """Describe how a part depends on positions that are not chosen; empty if it does not."""
     compute = call_of(part)
     alike = []
 
     def compare(*args: Any, **kwargs: Any) -> Any:
-        whole, alone = compute(*args, **kwargs), rows.run(compute, *args, **kwargs)
-        alike.append(_close_at(rows, whole, alone))
-        return alone
+        whole, chosen = compute(*args, **kwargs), rows.run(compute, *args, **kwargs)
+        alike.append(_close_at(rows, whole, chosen))
+        return chosen
 
     whole = layer()
     with answering(part, compare):
@@ -118,6 +118,6 @@ def _depends(part: torch.nn.Module, layer: Callable[[], Any], rows: _Rows) -> st
 
 
 def _close_at(rows: _Rows, *outputs: Any) -> bool:
-    """Tell whether the outputs of a part are equal at chosen positions, but for rounding."""
-    first, second = (rows.take(one[0] if isinstance(one, tuple) else one) for one in outputs)
+    """Return whether outputs of a part are equal at chosen positions, up to rounding."""
+    first, second = (rows.take(out[0] if isinstance(out, tuple) else out) for out in outputs)
     return close(first, second, tolerance=1e-5)

@@ -1,4 +1,4 @@
-"""Inside a decoder layer: what its output would be if its attention gave something else.
+"""Running decoder layers again with another attention output.
 
 Shapes: B samples, T positions, S chosen positions, H query heads, D head width, d hidden width.
 """
@@ -23,24 +23,24 @@ from pisoft.models.model import LanguageModel
 from pisoft.models.precision import at_least_float32, close
 from pisoft.models.trial import problem_of, trial_ids
 
-ZEROED = (0, 5, 11)  # tokens of the trial whose values are zeroed to compare
+ZEROED = (0, 5, 11)  # tokens of the trial whose values are zeroed for comparison
 
 
 @dataclass(frozen=True)
 class LayerCall:
-    """A decoder layer at work, as seen from within its attention."""
+    """One call of a decoder layer, captured inside its attention."""
 
     layer: torch.nn.Module
-    args: Sequence[Any]  # what it was called with, by position
-    kwargs: Mapping[str, Any]  # and by name
-    inputs: AttentionInputs  # what reached its attention
-    before: Mapping[torch.nn.Module, Any]  # what parts of its attention gave until then
-    positions: torch.Tensor  # the chosen ones, (B, S)
+    args: Sequence[Any]  # positional arguments
+    kwargs: Mapping[str, Any]  # keyword arguments
+    inputs: AttentionInputs  # of its attention
+    before: Mapping[torch.nn.Module, Any]  # outputs of its modules before attention
+    positions: torch.Tensor  # chosen positions, (B, S)
     residual: torch.Tensor  # the layer's input there, (B, S, d), float32 or better
-    attended: torch.Tensor  # attention output there, not yet projected, (B, S, H·D), as precise
+    attended: torch.Tensor  # unprojected attention output there, (B, S, H·D), float32 or better
 
     def contributions(self) -> Iterator[torch.Tensor]:
-        """Yield what each token adds to the attention output, (B, T, H·D), for every position."""
+        """Yield every token's part of the attention output, (B, T, H·D), per chosen position."""
         row = self.inputs.rows(self.positions)
         values = at_least_float32(row.per_query_head(row.value))  # (B, H, T, D)
         for weights in at_least_float32(row.probabilities()).unbind(dim=2):  # (B, H, T)
@@ -59,32 +59,32 @@ class LayerCall:
     ) -> torch.Tensor:
         """Return the layer's output (N, R, d) for R rows at each of N positions.
 
-        Outside attention, a layer treats every position by itself. So positions may stand side by
-        side in the batch, and what shall be tried at one of them along the sequence.
+        Outside attention, a layer treats positions independently. So the batch axis holds the
+        positions, and the sequence axis the rows to run at each.
 
         Args:
             positions: (N,): one of each sample, or several of a single sample.
             hidden: the layer's input, (N, R, d).
-            probe: gives its attention output.
-            answers: what parts of it give without being run.
+            probe: returns its attention output.
+            answers: replacements for the calls of its modules.
         """
         length, rows = self.inputs.query.shape[2], hidden.shape[1]
         args = _at(tuple(self.args), length, positions, rows)
-        kwargs = {name: _at(one, length, positions, rows) for name, one in self.kwargs.items()}
+        kwargs = {name: _at(arg, length, positions, rows) for name, arg in self.kwargs.items()}
         with ExitStack() as stack:
             for part, answer in answers.items():
                 stack.enter_context(answering(part, answer))
             return run_again(self.layer, args, kwargs, probe, hidden)
 
     def without_tokens(self, step: int, removed: torch.Tensor) -> torch.Tensor:
-        """Return the output (B, T + 1, d) at a chosen position without each token, and as it is.
+        """Return the outputs (B, T + 1, d) at a chosen position: without each token, then clean.
 
-        The last is the row of a token that contributes nothing: from the same matrix product, so
-        that rounding does not set it apart.
+        The clean output is computed in the same matrix product, so that its rounding is no
+        different.
 
         Args:
-            step: number of the position.
-            removed: what each token contributes there, (B, T, H·D).
+            step: index of the position.
+            removed: contributions of the tokens there, (B, T, H·D).
         """
         positions, length = self.positions[:, step], removed.shape[1]
         removed = torch.nn.functional.pad(removed, (0, 0, 0, 1))
@@ -98,15 +98,15 @@ class LayerCall:
         return self.rows(positions, hidden, self.giving(attended), answers)
 
     def giving(self, attended: torch.Tensor) -> AttentionProbe:
-        """Return a probe that gives an attention output (N, R, H·D)."""
+        """Return a probe with a fixed attention output (N, R, H·D)."""
         output = attended.unflatten(-1, (self.inputs.query.shape[1], -1))
         return lambda *_: output
 
 
 def _at(value: Any, length: int, positions: torch.Tensor, rows: int) -> Any:
-    """Return what belongs to positions (N,), once for every row, (N, R, …); all else as it is."""
+    """Return a value at positions (N,), repeated for every row, (N, R, …); others unchanged."""
     if isinstance(value, tuple):
-        return tuple(_at(one, length, positions, rows) for one in value)
+        return tuple(_at(item, length, positions, rows) for item in value)
     if isinstance(value, MutableMapping):  # keys and values that later layers share
         return copy(value)
     if not isinstance(value, torch.Tensor):
@@ -115,8 +115,8 @@ def _at(value: Any, length: int, positions: torch.Tensor, rows: int) -> Any:
         return value.new_ones(len(positions), 1, rows, rows)
     if value.shape[1:2] != (length,):
         return value
-    of_samples = value.expand(len(positions), *value.shape[1:])
-    chosen = of_samples[torch.arange(len(positions), device=positions.device), positions]
+    samples = value.expand(len(positions), *value.shape[1:])
+    chosen = samples[torch.arange(len(positions), device=positions.device), positions]
     return chosen[:, None].expand(-1, rows, *chosen.shape[1:])
 
 
@@ -127,7 +127,7 @@ def run_again(
     probe: Any,
     hidden: torch.Tensor | None = None,
 ) -> torch.Tensor:
-    """Return a decoder layer's output (B, T, d), called as before but for probe and input."""
+    """Return a decoder layer's output (B, T, d) for a call with another probe and input."""
     kwargs = {**kwargs, "probe": probe}
     if hidden is not None and args:
         args = (hidden, *args[1:])
@@ -139,16 +139,16 @@ def run_again(
 
 @contextmanager
 def checkpointed_layers(model: LanguageModel) -> Iterator[None]:
-    """Keep only the inputs of decoder layers for the backward pass, which computes the rest again.
+    """Keep only the inputs of decoder layers for the backward pass, which recomputes the rest.
 
-    Gradients are the same to the bit, also those of what a probe has recorded inside a layer; each
-    backward pass costs a forward on top. Backward passes must run inside the context. It is not
-    left to transformers, which checkpoints in training mode alone.
+    Gradients are bit-identical, even at tensors that a probe recorded inside a layer; each backward
+    pass costs an extra forward. Backward passes must run inside the context. The checkpointing of
+    transformers works in training mode only.
     """
     modules: Iterator[Any] = model.decoder.modules()
     layers = [module for module in modules if isinstance(module, GradientCheckpointingLayer)]
-    # The backward pass begins with the last layer, so nothing would be gained there; nor does it
-    # know by then which positions `next_token_logits` has chosen.
+    # Not the last layer: the backward pass begins there, so it would save nothing, and the
+    # positions chosen by `next_token_logits` are no longer known.
     with ExitStack() as stack:
         for layer in layers[:-1]:
             checkpointed = partial(
@@ -159,7 +159,7 @@ def checkpointed_layers(model: LanguageModel) -> Iterator[None]:
 
 
 def _zeroing(token: int | None, inputs: AttentionInputs, _: object) -> torch.Tensor:
-    """Return attention output with the value of one token zeroed; of none if it is None."""
+    """Return attention output with the value of one token zeroed, or of none."""
     value = inputs.value.clone()
     if token is not None:
         value[:, :, token] = 0
@@ -176,7 +176,7 @@ def visit_layers(
     """Return the final hidden states (B, T, d) of a forward that visits every decoder layer once.
 
     Args:
-        embeddings: its input, (B, T, d).
+        embeddings: input, (B, T, d).
         positions: chosen positions, (B, S).
         visit: called with each layer's call; it may run the layer again.
     """
@@ -230,15 +230,15 @@ def visit_layers(
 
 
 def _inner_parts(layer: torch.nn.Module) -> list[torch.nn.Module]:
-    """Return the parts without parts of a layer's attention and feed-forward block."""
+    """Return the leaf modules of a layer's attention and feed-forward block."""
     parts = (part for child in layer.children() for part in child.modules() if part is not child)
     return [part for part in parts if next(part.children(), None) is None]
 
 
 def require_rows(model: LanguageModel) -> None:
-    """Raise a BenchmarkError unless rows of layers are what zeroing values of tokens gives.
+    """Raise a BenchmarkError unless rows of layers agree with zeroing values of tokens.
 
-    It is tried on a dozen tokens.
+    This is tested on a dozen tokens.
     """
     require_layers(model)
     if problem := problem_of(partial(_differs_from_zeroing, model)):
@@ -256,7 +256,7 @@ def require_layers(model: LanguageModel) -> None:
 
 @torch.no_grad()
 def _differs_from_zeroing(model: LanguageModel) -> str:
-    """Describe where rows are wrong on the trial's tokens; empty if nowhere."""
+    """Describe where rows are wrong on the trial's tokens; empty if not."""
     seen, wrong = [], []
 
     def compare(call: LayerCall) -> None:
@@ -288,10 +288,10 @@ def _differs_from_zeroing(model: LanguageModel) -> str:
 
 @torch.no_grad()
 def modules_behind(model: LanguageModel) -> Sequence[torch.nn.Module]:
-    """Return the modules that lead from the last layer's output to the final hidden states.
+    """Return the modules between the last layer's output and the final hidden states, in order.
 
     Raises:
-        BenchmarkError: there is more than modules, one behind the other.
+        BenchmarkError: they are not a plain sequence of modules.
     """
     ran: list[torch.nn.Module] = []
     outputs: list[torch.Tensor] = []
@@ -309,9 +309,9 @@ def modules_behind(model: LanguageModel) -> Sequence[torch.nn.Module]:
             stack.enter_context(part.register_forward_hook(note))
         stack.enter_context(model.in_float32())
         final = model.hidden_states(model.embed(trial_ids(model)))
-        behind, hidden = list(ran), outputs[0]
-        for part in behind:
+        modules, hidden = list(ran), outputs[0]
+        for part in modules:
             hidden = part(hidden)
     if not close(final, hidden, tolerance=1e-3):
         raise BenchmarkError("its last decoder layer is followed by more than a norm")
-    return behind
+    return modules

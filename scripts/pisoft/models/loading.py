@@ -33,12 +33,12 @@ def load_model(
     """Load a model for attribution and evaluation.
 
     Args:
-        settings: which model, in which type, on which device.
-        folder: where local or trained weights lie; None loads from the hub.
-        gpus: that the job was given; see :func:`pisoft.models.device.choose_device`.
+        settings: the model, its dtype and its device.
+        folder: of local or trained weights; None loads from the hub.
+        gpus: number of GPUs of the job; see :func:`pisoft.models.device.choose_device`.
 
     Raises:
-        BenchmarkError: the model cannot be found, read, or followed, or the device is missing.
+        BenchmarkError: the model is missing, unreadable or unsupported, or the device is missing.
     """
     from transformers import AutoModelForCausalLM
 
@@ -48,7 +48,7 @@ def load_model(
         AutoModelForCausalLM,
         settings,
         folder,
-        # The usual kernel of experts knows no float64.
+        # The default kernel of experts does not support float64.
         experts_implementation="eager" if settings.dtype == "float64" else None,
         quantization_config=_quantization(settings),
         device_map={"": choose_device(settings.device, gpus)},
@@ -58,19 +58,19 @@ def load_model(
     except BenchmarkError as error:
         if not isinstance(error.__cause__, KeyError) or error.__cause__.args != (ATTENTION_NAME,):
             raise
-        network, commit = load(attn_implementation="eager")  # of its class, which knows no other
+        network, commit = load(attn_implementation="eager")  # the only one of its class
     if settings.quantization != "none":
         keep_differentiable(network)
-    # A branch may have moved when the tokenizer is loaded.
+    # A branch may move before the tokenizer is loaded.
     pinned = settings if commit is None else settings.model_copy(update={"revision": commit})
     return LanguageModel(network, settings.name, partial(load_tokenizer, pinned, folder), commit)
 
 
 def load_outline(settings: LoadedModel, folder: Path | None) -> ModelOutline:
-    """Load a model as :func:`load_model` does, without its weights; on a CPU, whatever its device.
+    """Load a model without its weights, always on the CPU; see :func:`load_model`.
 
     Raises:
-        BenchmarkError: the model cannot be found or read.
+        BenchmarkError: the model is missing or unreadable.
     """
     from transformers import AutoConfig, AutoModelForCausalLM
 
@@ -82,10 +82,10 @@ def load_outline(settings: LoadedModel, folder: Path | None) -> ModelOutline:
 
 
 def wrapped_model(network: PreTrainedModel, tokenizer: Any) -> LanguageModel:
-    """Return a model that transformers has loaded; it is changed to look into its attention.
+    """Wrap a model loaded by transformers, which switches it to the probed attention.
 
     Raises:
-        BenchmarkError: the model cannot be followed.
+        BenchmarkError: the model is not supported.
     """
     name = network.name_or_path or type(network).__name__
     pin_precision()
@@ -107,9 +107,9 @@ def model_facts(model: LanguageModel) -> dict[str, Any]:
 
 
 def evaluation_facts(model: LanguageModel, *evaluators: Any) -> dict[str, Any]:
-    """Return provenance of an evaluation: of the model, memory, and what evaluators have read.
+    """Return provenance of an evaluation: model, memory, and forwards and tokens of evaluators.
 
-    Of their token budgets, the first one's is kept.
+    The token budget is the first evaluator's.
     """
     return {
         **model_facts(model),
@@ -121,21 +121,21 @@ def evaluation_facts(model: LanguageModel, *evaluators: Any) -> dict[str, Any]:
 
 
 def compile_layers(model: LanguageModel) -> None:
-    """Compile what no probe looks into: norms and feed-forward blocks, for inputs of any length.
+    """Compile norms and feed-forward blocks, which no probe reads, for inputs of any length.
 
-    For forwards without gradients only.
+    Only for forwards without gradients.
     """
     for layer in model.blocks:
         for part in layer.children():
-            if not hasattr(part, "layer_idx"):  # which attention has
+            if not hasattr(part, "layer_idx"):  # not attention
                 part.compile(dynamic=True)
 
 
 def keep_differentiable(network: torch.nn.Module) -> None:
     """Keep bitsandbytes from repacking 4-bit weights on a CPU.
 
-    On CPUs with AVX512-BF16, the first forward without gradients changes the weights to a layout
-    whose kernel has no backward pass: gradients would silently be wrong from then on.
+    On CPUs with AVX512-BF16, the first forward without gradients repacks the weights for a kernel
+    without a backward pass: gradients would silently be wrong from then on.
     """
     from bitsandbytes.nn import Linear4bit
 

@@ -1,9 +1,9 @@
-"""A masked language model, and the replacements it proposes for the tokens of a prompt.
+"""A masked language model that proposes replacements for the tokens of a prompt.
 
-The masked model has a tokenizer of its own. It is shown the prompt as text, with the mask in one
-place, and ranks its pieces there; a piece is proposed if its text is a single token of the
-explained model. What a token's text is, with the space before it, is read off behind an anchor:
-alone, tokenizers of the SentencePiece family drop or add that space.
+The masked model has its own tokenizer. It reads the prompt as text with one position masked and
+ranks its pieces there; a piece is proposed if its text is a single token of the explained model. A
+token's text, including its leading space, is decoded after an anchor: without one, tokenizers of
+the SentencePiece family drop or add the space.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from pisoft.models.batching import token_batches
 from pisoft.models.repository import pretrained_network
 from pisoft.models.tokenizer import load_tokenizer
 
-# No tokenizer joins a line end to the word behind it, and none skips a digit.
+# No tokenizer joins a line end to the next word, and none skips a digit.
 ANCHOR = "1\n"
-FRAGMENT = "\ufffd"  # what a tokenizer writes for bytes that are no whole character
-MINIMUM_SHARED_PIECES = 10  # below, the proposals would hardly depend on the text
+FRAGMENT = "\ufffd"  # decoded from bytes that are not a whole character
+MINIMUM_SHARED_PIECES = 10  # with fewer, proposals would hardly depend on the text
 
 
 @dataclass(frozen=True)
@@ -34,8 +34,8 @@ class SharedVocabulary:
     """The P pieces of a masked model that are single tokens of the explained model."""
 
     pieces: torch.Tensor  # ids of the masked model, (P,)
-    tokens: torch.Tensor  # those of the explained model, (P,)
-    spaced: torch.Tensor  # which begin with a space, (P,)
+    tokens: torch.Tensor  # ids of the explained model, (P,)
+    spaced: torch.Tensor  # whether they begin with a space, (P,)
 
 
 @dataclass(frozen=True)
@@ -45,16 +45,16 @@ class MaskedLanguageModel:
     network: Any
     tokenizer: Any
     name: str
-    commit: str | None = None  # of the hub
+    commit: str | None = None  # on the hub
 
     @property
     def context(self) -> int:
-        """The longest sequence it can read, in tokens, special tokens included."""
+        """Maximum input length in tokens, special tokens included."""
         limits = [self.tokenizer.model_max_length]
         embeddings = getattr(self.network.base_model, "embeddings", None)
         positions = getattr(embeddings, "position_embeddings", None)
         if positions is not None:
-            # RoBERTa and its kin number positions from the padding id on.
+            # RoBERTa and its relatives number positions after the padding id.
             skipped = 0 if positions.padding_idx is None else positions.padding_idx + 1
             limits.append(positions.num_embeddings - skipped)
         elif (limit := getattr(self.network.config, "max_position_embeddings", None)) is not None:
@@ -63,11 +63,11 @@ class MaskedLanguageModel:
 
 
 class _Slot(NamedTuple):
-    """One masked position of a prompt, as the masked model reads it."""
+    """One masked position of a prompt, as input of the masked model."""
 
     position: int  # in the prompt
     ids: list[int]  # of the masked model
-    mask: int  # index of the mask in these
+    mask: int  # index of the mask in `ids`
 
 
 def load_masked_model(
@@ -76,12 +76,12 @@ def load_masked_model(
     """Load a masked language model.
 
     Args:
-        settings: which model, in which type.
-        folder: where local or trained weights lie; None loads from the hub.
-        device: of the explained model; taken unless the settings say `cpu`.
+        settings: the model and its dtype.
+        folder: of local or trained weights; None loads from the hub.
+        device: of the explained model; used unless the settings say `cpu`.
 
     Raises:
-        BenchmarkError: the model cannot be found or read, lacks the head that predicts masked
+        BenchmarkError: the model is missing or unreadable, lacks the head that predicts masked
             tokens, or its tokenizer has no mask token or is not a fast one.
     """
     from transformers import AutoModelForMaskedLM
@@ -110,18 +110,17 @@ def replacements(
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Return the most probable replacements of tokens of a prompt.
 
-    Each token is masked alone, in the text of all others without special tokens, or in a window
-    around it if the text exceeds the masked model's context. A token that begins with a space is
-    replaced by tokens that do, any other by tokens that do not, unless fewer than ``count`` such
-    tokens are shared. Special tokens, tokens that are no whole character, and tokens at other
-    positions are not replaced: their rows repeat the token itself.
+    Tokens are masked one at a time, in the text of all others without special tokens, or in a
+    window of it if it exceeds the masked model's context. A token with a leading space is replaced
+    by tokens with one, any other by tokens without, unless fewer than ``count`` such tokens are
+    shared. Special tokens, fragments of characters, and tokens at other positions are not replaced:
+    their rows repeat the token itself.
 
     Args:
         ids: T token ids of the explained model.
         count: replacements per token.
-        token_budget: tokens per forward batch of the masked model; changes results by no more
-            than rounding.
-        positions: of the tokens to be replaced; None: all.
+        token_budget: tokens per forward batch of the masked model; affects rounding only.
+        positions: of the tokens to replace; None: all.
 
     Returns:
         Token ids (T, count) of the explained model, int64, most probable first, all different from
@@ -151,9 +150,9 @@ def replacements(
 
 
 def check_replacements(masked: MaskedLanguageModel, tokenizer: Any, count: int) -> None:
-    """Raise a BenchmarkError if a masked model cannot propose so many replacements.
+    """Raise a BenchmarkError if a masked model cannot propose `count` replacements.
 
-    Arguments are those of :func:`replacements`.
+    Arguments are as for :func:`replacements`.
     """
     vocabulary = shared_vocabulary(masked, tokenizer)
     needed = max(MINIMUM_SHARED_PIECES, count + 1)  # one may be the original token
@@ -168,7 +167,7 @@ def check_replacements(masked: MaskedLanguageModel, tokenizer: Any, count: int) 
 def _allowed(
     vocabulary: SharedVocabulary, original: torch.Tensor, spaced: torch.Tensor, count: int
 ) -> torch.Tensor:
-    """Which shared pieces (B, P) may replace original tokens (B,) with a space before or not."""
+    """Return a mask (B, P) of the pieces that may replace original tokens (B,), spaced or not."""
     different = vocabulary.tokens != original[:, None]
     fitting = different & (vocabulary.spaced == spaced[:, None])
     enough = fitting.sum(dim=1, keepdim=True) >= count
@@ -182,8 +181,7 @@ def _allowed(
 def shared_vocabulary(masked: MaskedLanguageModel, tokenizer: Any) -> SharedVocabulary:
     """Return the pieces whose text is exactly one ordinary token of the explained model.
 
-    Encoding gives the token that the explained model would read; decoding checks that the token is
-    exactly that text.
+    Encoding finds the token that the explained model would read; decoding checks its exact text.
     """
     pieces = _ordinary_ids(masked.tokenizer)
     texts = _texts(masked.tokenizer, [[piece] for piece in pieces])
@@ -210,13 +208,13 @@ def shared_vocabulary(masked: MaskedLanguageModel, tokenizer: Any) -> SharedVoca
 def _prompt_texts(tokenizer: Any, ids: Sequence[int]) -> tuple[list[str], list[bool]]:
     """Return the text that each token adds to the prompt, and whether it can be replaced.
 
-    Special tokens add none. A character that several tokens make up is added by the first of them.
+    Special tokens add none. A character that spans several tokens is added by the first of them.
     """
     ordinary = set(_ordinary_ids(tokenizer))
     texts = _texts(tokenizer, [[token] for token in ids])
     texts = [text if token in ordinary else "" for token, text in zip(ids, texts, strict=True)]
     replaceable = [bool(text) and FRAGMENT not in text for text in texts]
-    runs: list[list[int]] = []  # of positions that hold parts of characters
+    runs: list[list[int]] = []  # positions of consecutive fragments of characters
     for position, text in enumerate(texts):
         if FRAGMENT in text:
             if runs and runs[-1][-1] == position - 1:
@@ -231,7 +229,7 @@ def _prompt_texts(tokenizer: Any, ids: Sequence[int]) -> tuple[list[str], list[b
 
 
 def _texts(tokenizer: Any, sequences: Sequence[list[int]]) -> list[str]:
-    """Return the text of each sequence of ids as it stands in the middle of a text."""
+    """Return the text of each sequence of ids in the middle of a text."""
     anchor = _encode(tokenizer, [ANCHOR])[0]
     anchor_text, *texts = tokenizer.batch_decode(
         [anchor, *([*anchor, *sequence] for sequence in sequences)],
@@ -242,7 +240,7 @@ def _texts(tokenizer: Any, sequences: Sequence[list[int]]) -> list[str]:
 
 
 def _encode(tokenizer: Any, texts: list[str]) -> list[list[int]]:
-    """Return the ids of texts without special tokens around them, however long they are."""
+    """Return the ids of texts of any length, without special tokens."""
     return tokenizer(texts, add_special_tokens=False, verbose=False)["input_ids"] if texts else []
 
 
@@ -258,17 +256,17 @@ def _ordinary_ids(tokenizer: Any) -> list[int]:
 def _slots(
     masked: MaskedLanguageModel, texts: Sequence[str], positions: Sequence[int]
 ) -> list[_Slot]:
-    """Mask each position alone, with as much text on both sides as the context holds.
+    """Mask one position at a time, with as much text on both sides as the context holds.
 
-    The token's own space goes with it: pieces have theirs, and to most masked models (RoBERTa,
-    BERT) a mask with a space before it is the same as one without.
+    The mask includes the token's leading space: pieces have their own, and most masked models
+    (RoBERTa, BERT) do not distinguish a mask with a space before it.
     """
     before, after = _frame(masked.tokenizer)
     room = masked.context - len(before) - len(after)
     lefts, rights = [], []
     for position in positions:
-        # A window of the explained model's tokens first: tokenising all of a long text for each of
-        # its tokens would take longer than the masked model.
+        # Cut a window of the explained model's tokens first: tokenising a long text once per token
+        # would take longer than the masked model.
         first = max(0, min(position - room // 2, len(texts) - room))
         lefts.append("".join(texts[first:position]))
         rights.append("".join(texts[position + 1 : first + room]))
@@ -284,13 +282,13 @@ def _slots(
 
 
 def _trim(left: list[int], right: list[int], room: int) -> tuple[list[int], list[int]]:
-    """Shorten the outer ends so that both sides fit, each to half of the room if both are long."""
+    """Trim the outer ends so that both sides fit, each to half of the room if both are long."""
     kept = min(len(left), room - min(len(right), room // 2))
     return left[len(left) - kept :], right[: room - kept]
 
 
 def _frame(tokenizer: Any) -> tuple[list[int], list[int]]:
-    """Return the special tokens that the masked model reads before and after a text."""
+    """Return the special tokens of the masked model before and after a text."""
     plain = _encode(tokenizer, [ANCHOR])[0]
     framed = tokenizer(ANCHOR)["input_ids"]
     first = next(k for k in range(len(framed)) if framed[k : k + len(plain)] == plain)
@@ -300,7 +298,7 @@ def _frame(tokenizer: Any) -> tuple[list[int], list[int]]:
 def _mask_logits(masked: MaskedLanguageModel, batch: Sequence[_Slot]) -> torch.Tensor:
     """Return the logits (B, V) at the masks, float32, on the CPU."""
     ids = [torch.tensor(slot.ids) for slot in batch]
-    filler = masked.tokenizer.pad_token_id or 0  # from which some models number positions
+    filler = masked.tokenizer.pad_token_id or 0  # some models derive positions from it
     input_ids = pad_sequence(ids, batch_first=True, padding_value=filler)
     attention_mask = pad_sequence([torch.ones_like(row) for row in ids], batch_first=True)
     rows = torch.arange(len(batch))
@@ -310,7 +308,7 @@ def _mask_logits(masked: MaskedLanguageModel, batch: Sequence[_Slot]) -> torch.T
         output.last_hidden_state = output.last_hidden_state[rows, masks][:, None]
         return output
 
-    # Over a whole sequence, a head of 50 000 pieces would cost more than the encoder below it.
+    # On the whole sequence, a head of 50 000 pieces would cost more than the encoder.
     with masked.network.base_model.register_forward_hook(keep_masks):
         device = masked.network.device
         output = masked.network(input_ids.to(device), attention_mask=attention_mask.to(device))

@@ -1,4 +1,4 @@
-"""A decoder-only language model as attribution and evaluation see it.
+"""A decoder-only language model for attribution and evaluation.
 
 Shapes: B samples, T positions, S explained steps, d hidden width, V vocabulary size.
 """
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ExplainedSample:
-    """One prompt, what the model generated, and the steps to be explained.
+    """One prompt, its generated tokens, and the steps to explain.
 
-    Step t explains the target token at the position that has read the prompt and the first t
-    generated tokens; with ``foil_ids``, how far its logit is ahead of the foil's.
+    Step t explains the target token after the prompt and the first t generated tokens; with
+    ``foil_ids``, its logit minus the foil's.
     """
 
     sample_id: str
@@ -37,7 +37,7 @@ class ExplainedSample:
     output_ids: Sequence[int]
     steps: Sequence[int]
     target_ids: Sequence[int]
-    content_mask: Sequence[bool] | None = None  # of the prompt; None: it is not known
+    content_mask: Sequence[bool] | None = None  # of the prompt; None: unknown
     scope: Sequence[int] | None = None  # prompt positions that are evaluated, increasing; None: all
     foil_ids: Sequence[int] = ()  # one per step, or none
     spanned: bool = False  # whether all steps are explained together, by one row of scores
@@ -49,11 +49,11 @@ class ExplainedSample:
 
     @property
     def read_ids(self) -> list[int]:
-        """All tokens that the model has read at the last explained step."""
+        """All tokens read at the last explained step."""
         return [*self.prompt_ids, *self.output_ids[: max(self.steps, default=0)]]
 
     def apart(self, kind: Callable[[int], int] = int) -> list[ExplainedSample]:
-        """Return one sample for every explained step, or for all that have read one kind of length.
+        """Return one sample per explained step, or per run of steps with the same kind of length.
 
         Steps that are explained together stay together.
         """
@@ -62,8 +62,8 @@ class ExplainedSample:
         by_step = zip(
             *(ids for ids in (self.steps, self.target_ids, self.foil_ids) if ids), strict=True
         )
-        groups = groupby(by_step, key=lambda of_step: kind(len(self.prompt_ids) + of_step[0]))
-        parts = (zip(*of_kind, strict=True) for _, of_kind in groups)
+        groups = groupby(by_step, key=lambda columns: kind(len(self.prompt_ids) + columns[0]))
+        parts = (zip(*group, strict=True) for _, group in groups)
         return [
             replace(self, steps=steps, target_ids=targets, foil_ids=foils[0] if foils else ())
             for steps, targets, *foils in parts
@@ -71,19 +71,19 @@ class ExplainedSample:
 
 
 class Targets(NamedTuple):
-    """What the steps of samples explain."""
+    """Targets of the explained steps."""
 
-    ids: torch.Tensor  # of the targets (B, S, 1), or with foils of both (B, S, 2)
-    span: torch.Tensor | None = None  # steps of each sample, (B, S), if they are explained together
+    ids: torch.Tensor  # of targets (B, S, 1), or of targets and foils (B, S, 2)
+    span: torch.Tensor | None = None  # mask of each sample's steps (B, S), if explained together
 
     def rows(self, samples: torch.Tensor) -> Targets:
-        """Return those of chosen samples (N,), which may repeat."""
+        """Return the targets of chosen samples (N,), which may repeat."""
         return Targets(self.ids[samples], None if self.span is None else self.span[samples])
 
 
 @dataclass(frozen=True)
 class Batch:
-    """Samples side by side, padded on the right, where causal attention never looks."""
+    """Samples padded on the right, where causal attention never looks."""
 
     samples: Sequence[ExplainedSample]
     device: torch.device
@@ -103,13 +103,13 @@ class Batch:
 
     @cached_property
     def targets(self) -> Targets:
-        """What every step explains; missing steps repeat the first one."""
+        """Targets of every step; missing steps repeat the first one."""
         columns = ("target_ids", "foil_ids") if self.samples[0].foil_ids else ("target_ids",)
-        ids = [[list(getattr(one, name)) for one in self.samples] for name in columns]
+        ids = [[list(getattr(sample, name)) for sample in self.samples] for name in columns]
         stacked = torch.stack([self._by_step(column) for column in ids], dim=-1)
         if not self.samples[0].spanned:
             return Targets(stacked)
-        counts = torch.tensor([len(one.steps) for one in self.samples], device=self.device)
+        counts = torch.tensor([len(sample.steps) for sample in self.samples], device=self.device)
         steps = torch.arange(stacked.shape[1], device=self.device)
         return Targets(stacked, steps < counts[:, None])
 
@@ -124,7 +124,7 @@ class Batch:
         """True at prompt tokens that come from the record (B, T).
 
         Raises:
-            BenchmarkError: a sample does not say which these are.
+            BenchmarkError: a sample has no content mask.
         """
         mask = torch.zeros_like(self.prompt_mask)
         for row, sample in enumerate(self.samples):
@@ -136,7 +136,7 @@ class Batch:
         return mask
 
     def split(self, per_step: Sequence[torch.Tensor]) -> list[torch.Tensor]:
-        """Turn scores by step, S tensors (B, T), into one (steps, prompt tokens) per sample."""
+        """Regroup scores of S steps, (B, T) each, as (steps, prompt tokens) of each sample."""
         stacked = torch.stack(list(per_step), dim=1)  # (B, S, T)
         return [
             stacked[row, : len(sample.steps), : len(sample.prompt_ids)]
@@ -151,13 +151,13 @@ class Batch:
 
 
 class LanguageModel(Decoder):
-    """A frozen model, tried when it is loaded: what it cannot be used for is refused.
+    """A frozen model, tested when created; :meth:`require` refuses unsupported uses.
 
     Args:
         model: a causal language model loaded with the attention implementation of
             :mod:`pisoft.models.attention`.
-        load_tokenizer: gives its tokenizer; called at most once, when something needs it.
-        commit: of the hub; None if it is not from there.
+        load_tokenizer: returns its tokenizer; called at most once, on first use.
+        commit: on the hub; None for other sources.
     """
 
     def __init__(
@@ -178,7 +178,7 @@ class LanguageModel(Decoder):
         """The model's fast tokenizer.
 
         Raises:
-            BenchmarkError: the model was made without one.
+            BenchmarkError: the model was created without one.
         """
         if self._load_tokenizer is None:
             raise BenchmarkError(f"model '{self.name}': no tokenizer was given, but one is needed")
@@ -189,7 +189,7 @@ class LanguageModel(Decoder):
     ) -> torch.Tensor:
         """Return logits (B, S, V) at chosen positions (B, S) for input embeddings (B, T, d).
 
-        The last decoder layer's feed-forward block runs at these positions only, if the model
+        The last decoder layer's feed-forward block runs only at these positions if the model
         allows it.
         """
         with running_at(positions, embeddings.shape[1], self._independent_parts):
@@ -198,7 +198,7 @@ class LanguageModel(Decoder):
 
     @cached_property
     def generates_padded(self) -> bool:
-        """Whether prompts that are padded on the left are continued as they are alone."""
+        """Whether padding on the left leaves the continuation of prompts unchanged."""
         return not problem_of(partial(padding_differs, self))
 
     @property
@@ -219,7 +219,7 @@ class LanguageModel(Decoder):
             )
 
     def require(self, capability: Capability, who: str) -> None:
-        """Raise a BenchmarkError if the model lacks what a method or a protocol needs."""
+        """Raise a BenchmarkError if the model lacks a capability needed by `who`."""
         if reason := self._refusals.get(capability):
             raise BenchmarkError(
                 f"{who}: model '{self.name}' (class {type(self.network).__name__}): {reason}"
@@ -227,7 +227,7 @@ class LanguageModel(Decoder):
 
 
 class ModelOutline(LanguageModel):
-    """A model without weights, for methods that never run it: it is not tried.
+    """A model without weights, for methods that never run it; it is not tested.
 
     Args:
         network: on the meta device.

@@ -1,8 +1,8 @@
-"""A modified backward pass: the forward pass as it is, with other gradients.
+"""A modified backward pass: other gradients for an unchanged forward pass.
 
-The rules are those of layer-wise relevance propagation in its gradient form, and of GIM. They sit
-in forward hooks of single modules and in the attention probe, for as long as a context is open.
-What :mod:`pisoft.models.recognition` makes of a model is tried layer by layer.
+The rules implement layer-wise relevance propagation in its gradient form, and GIM. Forward hooks of
+modules and the attention probe apply them while a context is open. The parts recognised by
+:mod:`pisoft.models.recognition` are tested layer by layer.
 Shapes: B samples, T positions, H query heads, D head width, d hidden width.
 """
 
@@ -27,21 +27,21 @@ from pisoft.models.trial import problem_of
 
 @dataclass(frozen=True)
 class BackwardRules:
-    """What replaces derivatives; the defaults replace none."""
+    """Changes to derivatives; the defaults change none."""
 
-    constant_norms: bool = False  # the statistic that a norm divides by counts as a constant
+    constant_norms: bool = False  # the statistic that a norm divides by is a constant
     query_key: float = 1.0  # factor of the gradients at queries and keys; 0: none flow
     value: float = 1.0  # factor of the gradients at values
-    # Of the attention map in the derivative of the softmax, s ⊙ (g − ⟨g, s⟩) with
+    # Temperature in the derivative of the attention softmax, s ⊙ (g − ⟨g, s⟩) with
     # s = softmax(scores / temperature).
     softmax_temperature: float = 1.0
     gated: float = 1.0  # factor at gate and up branch of a gated feed-forward block
-    constant_gates: bool = False  # the activated gate of such a block counts as a constant
-    constant_routing: bool = False  # the weights with which experts are mixed count as constants
-    linear_activations: bool = False  # act(z) counts as z times the constant act(z) / z
+    constant_gates: bool = False  # the activated gate of such a block is a constant
+    constant_routing: bool = False  # the mixing weights of experts are constants
+    linear_activations: bool = False  # act(z) is z times the constant act(z) / z
 
 
-# With which a layer is linear in its input and its biases.
+# These rules make a layer linear in its input and its biases.
 CONSERVING = BackwardRules(
     constant_norms=True,
     query_key=0,
@@ -52,12 +52,12 @@ CONSERVING = BackwardRules(
 
 
 def differentiated_as(value: torch.Tensor, surrogate: torch.Tensor) -> torch.Tensor:
-    """Return a tensor with one tensor's value, to the bit, and another's gradient."""
+    """Return a tensor with the exact value of one tensor and the gradient of another."""
     return value.detach() + (surrogate - surrogate.detach()).to(value.dtype)
 
 
 def scaled_gradient(tensor: torch.Tensor, factor: float) -> torch.Tensor:
-    """Return a tensor whose gradient is multiplied by a factor on its way back."""
+    """Return the tensor with its gradient multiplied by a factor."""
     if factor == 1:
         return tensor
     return differentiated_as(tensor, factor * tensor) if factor else tensor.detach()
@@ -66,7 +66,7 @@ def scaled_gradient(tensor: torch.Tensor, factor: float) -> torch.Tensor:
 def tempered_softmax(temperature: float, scores: torch.Tensor, dim: int) -> torch.Tensor:
     """Return softmax(z), with gradient s ⊙ (g − ⟨g, s⟩), s = softmax(z / temperature).
 
-    The derivative of softmax(z / temperature) itself has a factor 1 / temperature besides.
+    The derivative of softmax(z / temperature) itself has another factor 1 / temperature.
     """
     tempered = temperature * (scores / temperature).softmax(dim)
     return differentiated_as(scores.softmax(dim), tempered)
@@ -87,16 +87,16 @@ def _attention(rules: BackwardRules, inputs: AttentionInputs, _: object) -> torc
 
 
 def _linear_activation(inputs: torch.Tensor, output: torch.Tensor) -> torch.Tensor:
-    """Return z times the constant act(z) / z, float32 or better; 0 where z is."""
+    """Return z times the constant act(z) / z, float32 or better; 0 where z = 0."""
     z, activated = at_least_float32(inputs), at_least_float32(output)
     return z * (activated / z.where(z != 0, 1)).detach()
 
 
 class ModifiedBackward:
-    """What of a model is given other gradients.
+    """The parts of a model whose gradients can be modified.
 
     Raises:
-        BenchmarkError: its layers hold something that is not recognised; the message says what.
+        BenchmarkError: part of a layer is not recognised; the message names it.
     """
 
     def __init__(self, model: LanguageModel) -> None:
@@ -107,9 +107,9 @@ class ModifiedBackward:
 
     @contextmanager
     def applied(self, rules: BackwardRules) -> Iterator[AttentionProbe]:
-        """Let rules hold while the context is open, for forwards with the probe that it gives.
+        """Apply rules within the context, to forwards with the probe that it yields.
 
-        Backward passes belong inside too: where layers are checkpointed, they run layers again.
+        Run backward passes inside too: checkpointed layers run again in them.
         """
 
         def norm(module: torch.nn.Module, inputs: Any, output: torch.Tensor) -> torch.Tensor:
@@ -127,7 +127,7 @@ class ModifiedBackward:
             return tuple(output.detach() for output in outputs)
 
         def gated(_: torch.nn.Module, __: Any, output: torch.Tensor) -> torch.Tensor:
-            # What follows the product is linear, so its factor may as well come behind.
+            # The block is linear after the product, so the factor may be applied to its output.
             return scaled_gradient(output, rules.gated)
 
         hooks: list[tuple[bool, Any, Any]] = [
@@ -144,15 +144,15 @@ class ModifiedBackward:
             yield partial(_attention, rules)
 
     def _try_on(self, model: LanguageModel) -> str:
-        """Recognise a model's parts; return in words what is wrong with the gradients of a layer.
+        """Recognise a model's parts; describe the first layer with wrong gradients, if any.
 
-        Without rules they must be the layer's own. With those of CP-LRP the layer is linear, so
-        that the products of gradients with inputs and biases sum to its output (Euler). Whatever
-        else multiplies or bends something in it gives itself away here.
+        Without rules, gradients must equal the layer's own. The rules of CP-LRP make the layer
+        linear, so gradients times inputs and biases must sum to its output (Euler); this exposes
+        any other product or nonlinearity.
         """
         self._parts = recognised_parts(model)
-        for number, (block, call) in enumerate(zip(model.blocks, _layer_calls(model), strict=True)):
-            name = layer_name(model, number)
+        for index, (block, call) in enumerate(zip(model.blocks, _layer_calls(model), strict=True)):
+            name = layer_name(model, index)
             with torch.enable_grad(), computing_in_float32(block), _biases_of(block) as biases:
                 plain, plain_gradients, direction = _differentiated(block, call, None, biases)
                 with self.applied(BackwardRules()) as probe:
@@ -167,7 +167,7 @@ class ModifiedBackward:
                 if not close(plain, output, tolerance=1e-4):
                     return f"{name} does not keep its output"
                 pairs = zip([call.hidden, *biases], gradients, strict=True)
-                relevance = sum(float((at.detach().double() * by).sum()) for at, by in pairs)
+                relevance = sum(float((x.detach().double() * g).sum()) for x, g in pairs)
                 expected = float((output.double() * direction).sum())
                 if abs(relevance - expected) > 1e-2 * float(direction.double().square().sum()):
                     return f"{name} computes more than norms, attention and feed-forward blocks do"
@@ -175,7 +175,7 @@ class ModifiedBackward:
 
 
 def _layer_calls(model: LanguageModel) -> list[ModuleCall]:
-    """Return the calls of the decoder layers in a forward of the trial's tokens, in float32."""
+    """Return the calls of all decoder layers on the trial's tokens, in float32."""
     with torch.no_grad():
         calls = module_calls(model)
     return [calls[block][0] for block in model.blocks]
@@ -199,16 +199,16 @@ def _differentiated(
     probe: AttentionProbe | None,
     biases: list[torch.nn.Parameter],
 ) -> tuple[torch.Tensor, list[torch.Tensor], torch.Tensor]:
-    """Run a layer once more; return its output, gradients, and the direction they are taken in.
+    """Run a layer again; return its output, gradients, and the direction of differentiation.
 
-    It is what the layer adds to its input, so that a small addition counts beside a large input.
+    The direction is the layer's update of its input, so that small updates of large inputs count.
     """
     hidden = call.hidden.detach().requires_grad_(True)
     output = run_again(block, call.args, call.kwargs, probe, hidden)
     direction = (output - hidden).detach()
     inputs = [hidden, *biases]
-    by_input = torch.autograd.grad((output * direction).sum(), inputs, allow_unused=True)
+    found = torch.autograd.grad((output * direction).sum(), inputs, allow_unused=True)
     gradients = [
-        torch.zeros_like(at) if by is None else by for at, by in zip(inputs, by_input, strict=True)
+        torch.zeros_like(x) if g is None else g for x, g in zip(inputs, found, strict=True)
     ]
     return output.detach(), gradients, direction

@@ -1,4 +1,4 @@
-"""Numerics above the type of a model's weights."""
+"""Computing more precisely than a model's dtype."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ import torch
 from torch.nn.functional import linear
 
 HALF = (torch.float16, torch.bfloat16)
-CHUNK = 2**22  # weights of an output head that are widened at a time, 16 MiB
+CHUNK = 2**22  # weights of an output head converted at a time, 16 MiB
 
 
 def pin_precision() -> None:
-    """Let matrix products on a GPU be computed in float32, and be rounded to 16-bit precision once.
+    """Make GPU matrix products accumulate in float32 and round to 16-bit precision only once.
 
-    Some containers switch TF32 on. Torch has older and newer settings of it, and refuses to read
-    them where they differ. By default, it also rounds parts of a sum of 16-bit products to 16-bit
-    precision before they are added up, in kernels that cuBLAS chooses by the size of a batch.
+    Some containers enable TF32. Torch has older and newer settings for it, and refuses to read them
+    if they disagree. By default, it also rounds partial sums of 16-bit products to 16-bit
+    precision, in kernels that cuBLAS chooses by batch size.
     """
     backends: Any = torch.backends
     backends.fp32_precision = backends.cudnn.fp32_precision = "ieee"
@@ -31,7 +31,7 @@ def pin_precision() -> None:
 
 
 def allowed_rounding() -> dict[str, bool]:
-    """Return which shortcuts of :func:`pin_precision` matrix products may take, for provenance."""
+    """Return whether shortcuts that :func:`pin_precision` disables are on, for provenance."""
     matmul: Any = torch.backends.cuda.matmul
     return {
         "allow_tf32": matmul.allow_tf32 or torch.backends.cudnn.allow_tf32,
@@ -43,14 +43,14 @@ def allowed_rounding() -> dict[str, bool]:
 
 
 def at_least_float32(tensor: torch.Tensor) -> torch.Tensor:
-    """Return a tensor in float32, or as it is if its type is wider."""
+    """Return a tensor in float32, or unchanged if its dtype is wider."""
     return tensor.to(torch.promote_types(tensor.dtype, torch.float32))
 
 
 def close(first: torch.Tensor, second: torch.Tensor, tolerance: float) -> bool:
     """Return whether tensors differ by no more than a share of their largest finite magnitude.
 
-    What is not finite must be so in both.
+    Values that are not finite must be equal.
     """
     scale = float(first.abs().nan_to_num(0, 0).max())
     return torch.allclose(first, second, rtol=0, atol=tolerance * scale, equal_nan=True)
@@ -60,8 +60,8 @@ def float32_head(head: torch.nn.Module | None) -> None:
     """Make an output head with 16-bit weights return float32 logits.
 
     Products of 16-bit numbers are exact in float32; only their sums are rounded. Rounding logits to
-    half precision would move predictions more than most perturbations do. Heads with another
-    forward than a linear layer's, for example quantised ones, are not changed.
+    half precision would move predictions more than most perturbations do. Heads with a custom
+    forward, such as quantised ones, are not changed.
     """
     patched: Any = head
     if head is not None and getattr(head.forward, "__func__", None) is torch.nn.Linear.forward:
@@ -77,9 +77,9 @@ def _linear(head: torch.nn.Linear, inputs: torch.Tensor) -> torch.Tensor:
 class _LinearInSingle(torch.autograd.Function):
     """A frozen linear layer of 16-bit weights with float32 outputs.
 
-    A GPU multiplies 16-bit numbers and adds up in float32. Elsewhere, and in every backward pass,
-    weights are widened chunk by chunk; without a function of its own, the graph would keep all of
-    them widened.
+    A GPU multiplies 16-bit numbers and accumulates in float32. Elsewhere, and in every backward
+    pass, weights are converted chunk by chunk; the graph of plain operations would keep all of them
+    in float32.
     """
 
     @staticmethod
@@ -100,7 +100,7 @@ class _LinearInSingle(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *gradients: torch.Tensor) -> tuple[torch.Tensor, None, None]:
-        """Return the gradient (…, d) of the inputs from that of the outputs, (…, V)."""
+        """Return the gradient (…, d) of the inputs from the outputs' gradient (…, V)."""
         (weight,), (gradient,) = ctx.saved_tensors, gradients
         chunks = _chunks(weight)
         parts = gradient.split([len(chunk) for chunk in chunks], dim=-1)
@@ -111,16 +111,16 @@ class _LinearInSingle(torch.autograd.Function):
 
 
 def _chunks(weight: torch.Tensor) -> tuple[torch.Tensor, ...]:
-    """Cut weights (V, d) along the vocabulary."""
+    """Split weights (V, d) along the vocabulary."""
     return weight.split(max(1, CHUNK // weight.shape[1]))
 
 
 @contextmanager
 def computing_in_float32(*modules: torch.nn.Module) -> Iterator[None]:
-    """Let modules compute in float32 at least, also with 16-bit or 4-bit weights.
+    """Run modules in float32 or better, even with 16-bit or 4-bit weights.
 
-    16-bit weights are widened while the context is open; 4-bit ones are dequantised to float32 in
-    every call. Inputs must be float32 as well.
+    16-bit weights are converted while the context is open; 4-bit weights are dequantised to float32
+    in every call. Inputs must be float32 as well.
     """
     with ExitStack() as stack:
         for module in modules:
@@ -131,13 +131,13 @@ def computing_in_float32(*modules: torch.nn.Module) -> Iterator[None]:
 
 @contextmanager
 def whole_in_float32(network: torch.nn.Module, layers: Iterable[torch.nn.Module]) -> Iterator[None]:
-    """Let a network compute in float32 at least, with memory for its largest part besides.
+    """Run a network in float32 or better, with extra memory for its largest part only.
 
-    Its layers, and each module outside of them, are widened while they run and no longer; its head
-    also while the network runs, as some classes round what they give it to the type of its weights.
+    Layers, and each module outside them, are converted only while they run; the head, during the
+    whole forward as well, because some classes cast its input to the dtype of its weights.
     """
     parts = {layer: list(layer.modules()) for layer in layers}
-    inside = {part for of_layer in parts.values() for part in of_layer}
+    inside = {part for modules in parts.values() for part in modules}
     parts |= {part: [part] for part in network.modules() if part not in inside}
     head = cast("Any", network).get_output_embeddings()
     parts[network] = list(filter(None, (network, head)))
@@ -159,7 +159,7 @@ def whole_in_float32(network: torch.nn.Module, layers: Iterable[torch.nn.Module]
 
 
 def _widen(stack: ExitStack, part: torch.nn.Module) -> None:
-    """Widen what a module holds itself until the stack is left."""
+    """Convert a module's own weights to float32 until the stack closes."""
     if hasattr(part, "compute_dtype"):  # bitsandbytes
         _set(stack, part, "compute_dtype", torch.float32)
         return

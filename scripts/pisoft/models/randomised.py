@@ -1,4 +1,4 @@
-"""A model whose last layers are reinitialised: for sanity checks of attributions."""
+"""Re-initialising a model's last layers, for sanity checks of attributions."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from pisoft.seeds import keyed_generator
 def randomise_last_layers(model: LanguageModel, count: int, seed: int) -> None:
     """Re-initialise the last decoder layers, or all if there are fewer, in place.
 
-    Each parameter gets normal numbers of its own mean and standard deviation, so that activations
-    keep their size. They depend on the seed and the parameter's place alone: with more layers,
-    those that were drawn before are the same. Embeddings, output head and last norm stay.
+    Parameters are drawn from a normal distribution with their own mean and standard deviation, so
+    that activations keep their scale. Draws depend only on seed, layer and parameter name, so
+    they are the same for any count. Embeddings, output head and last norm are kept.
     Source: Adebayo et al. (2018), cascading randomisation.
     """
     layers = list(model.blocks)

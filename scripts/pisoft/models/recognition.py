@@ -1,6 +1,6 @@
-"""Which parts of a decoder are norms, activations and gated feed-forward blocks.
+"""Recognition of a decoder's norms, activations and gated feed-forward blocks.
 
-They are recognised by what they compute on a dozen tokens, not by their class.
+Parts are recognised by their outputs on a dozen tokens, not by their class.
 Shapes: d hidden width.
 """
 
@@ -22,10 +22,10 @@ from pisoft.models.trial import trial_ids
 
 @dataclass(frozen=True)
 class NormForm:
-    """A norm y = (x − mean) · w / statistic + b, the mean if `centred`, else 0."""
+    """A norm y = (x − mean) · w / statistic + b; the mean is 0 unless `centred`."""
 
     centred: bool
-    offset: float | None  # of w, which is stored less this; None: there is no w
+    offset: float | None  # w minus the stored weight; None: there is no w
 
     def linear(
         self,
@@ -34,32 +34,32 @@ class NormForm:
         output: torch.Tensor,
         rows: torch.Tensor | None = None,
     ) -> torch.Tensor:
-        """Return the output (…, d) with the statistic a constant, float32 or better.
+        """Return the output (…, d) with a constant statistic, float32 or better.
 
         Args:
-            inputs, output: of the norm, which have that statistic.
+            inputs, output: of the norm; they determine the statistic.
             rows: other inputs; None: the same.
         """
         bias, inputs = getattr(module, "bias", None), at_least_float32(inputs)
         rows, output = inputs if rows is None else rows, at_least_float32(output)
         if bias is None:
-            return self.of_parts(module, rows, inputs, output)
+            return self.from_parts(module, rows, inputs, output)
         bias = at_least_float32(bias)
-        return self.of_parts(module, rows, inputs, output - bias) + bias
+        return self.from_parts(module, rows, inputs, output - bias) + bias
 
-    def of_parts(
+    def from_parts(
         self,
         module: Any,
         parts: torch.Tensor,
         inputs: torch.Tensor,
         output: torch.Tensor,
     ) -> torch.Tensor:
-        """Return what parts of the inputs give, (…, d), with the statistic of the whole a constant.
+        """Return the outputs (…, d) of parts of the inputs, with the statistic held constant.
 
-        The statistic is that of the output, whatever the norm adds to it for stability.
+        The statistic is inferred from the output and includes the norm's epsilon.
 
         Args:
-            parts: that sum to the inputs.
+            parts: summands of the inputs.
             inputs, output: of the norm, the output less the bias; float32 or better.
         """
         weight = 1.0 if self.offset is None else at_least_float32(module.weight) + self.offset
@@ -72,13 +72,13 @@ class NormForm:
         return x - x.mean(dim=-1, keepdim=True) if self.centred else x
 
 
-# RMSNorm and LayerNorm, whose weights, if there are any, may be stored less one, as Gemma's are.
+# RMSNorm and LayerNorm; weights are stored as they are, minus one (Gemma), or do not exist.
 NORM_FORMS = [NormForm(*form) for form in product((False, True), (0, 1, None))]
 
 
 @dataclass(frozen=True)
 class ModuleCall:
-    """What a module was called with, by position and by name, and what it gave."""
+    """Arguments and output of one call of a module."""
 
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
@@ -95,18 +95,18 @@ class RecognisedParts:
     """The parts of a decoder that are neither linear nor attention."""
 
     norms: dict[torch.nn.Module, NormForm] = field(default_factory=dict)  # also outside the layers
-    activations: list[torch.nn.Module] = field(default_factory=list)  # pointwise, without parts
-    gates: list[torch.nn.Module] = field(default_factory=list)  # activations that a product follows
-    gated: list[torch.nn.Module] = field(default_factory=list)  # blocks that hold the product
-    routers: list[torch.nn.Module] = field(default_factory=list)  # which say what experts weigh
+    activations: list[torch.nn.Module] = field(default_factory=list)  # pointwise leaf modules
+    gates: list[torch.nn.Module] = field(default_factory=list)  # activations before a product
+    gated: list[torch.nn.Module] = field(default_factory=list)  # blocks that contain the product
+    routers: list[torch.nn.Module] = field(default_factory=list)  # return the experts' weights
 
 
 @torch.no_grad()
 def recognised_parts(model: LanguageModel) -> RecognisedParts:
-    """Return the parts of a model, tried in float32.
+    """Return the recognised parts of a model, tested in float32.
 
     Raises:
-        BenchmarkError: a norm or a feed-forward block is of no form that is listed here.
+        BenchmarkError: a norm or a feed-forward block has an unsupported form.
     """
     recognised = RecognisedParts()
     calls = module_calls(model)
@@ -139,10 +139,10 @@ def _recognise_block(
     activation: torch.nn.Module,
     calls: dict[torch.nn.Module, list[ModuleCall]],
 ) -> None:
-    """Note whether a feed-forward block is gated; raise if it is neither that nor plain."""
-    activated = [call.output for call in calls[activation]]  # one, or one for every expert
-    if any(_is_given(calls[part], one) for part in block.modules() for one in activated):
-        return  # the next linear layer reads it as it is: nothing is multiplied by it
+    """Record a gated feed-forward block; raise if it is neither gated nor plain."""
+    activated = [call.output for call in calls[activation]]  # one, or one per expert
+    if any(_is_given(calls[part], output) for part in block.modules() for output in activated):
+        return  # the next linear layer reads it directly, without a product
     if len(calls[block]) != 1 or not _is_gated(block, activation, calls[block][0], activated):
         raise BenchmarkError(
             f"{layer} uses its {type(activation).__name__} in another form than act(x) or "
@@ -153,12 +153,12 @@ def _recognise_block(
 
 
 def layer_name(model: LanguageModel, number: int) -> str:
-    """Return what messages call a decoder layer."""
+    """Return a decoder layer's name in messages."""
     return f"decoder layer {number} ({type(model.blocks[number]).__name__})"
 
 
 def module_calls(model: LanguageModel) -> dict[torch.nn.Module, list[ModuleCall]]:
-    """Return all calls of the network's modules in a forward of the trial's tokens, in float32."""
+    """Return all calls of the network's modules on the trial's tokens, in float32."""
     calls: dict[torch.nn.Module, list[ModuleCall]] = defaultdict(list)
 
     def note(module: torch.nn.Module, args: Any, kwargs: dict[str, Any], output: Any) -> None:
@@ -173,12 +173,12 @@ def module_calls(model: LanguageModel) -> dict[torch.nn.Module, list[ModuleCall]
 
 
 def norm_form(part: torch.nn.Module, call: ModuleCall) -> NormForm | None:
-    """Return the form of a module that is a norm; None if it is none; raise if it has no form."""
+    """Return the form of a norm, or None for other modules; raise if the form is unknown."""
     return _form(part, call) if _kind(part, [call]) == "norm" else None
 
 
 def _kind(part: torch.nn.Module, calls: list[ModuleCall]) -> str:
-    """Tell whether a module is a norm or an activation; nothing if it is something else."""
+    """Return 'norm', 'activation', or an empty string for other modules."""
     if not calls or next(part.children(), None) is not None:
         return ""
     inputs, output = calls[0].args[:1], calls[0].output
@@ -187,7 +187,7 @@ def _kind(part: torch.nn.Module, calls: list[ModuleCall]) -> str:
     (x,) = inputs
     if not x.is_floating_point() or x.shape != output.shape or close(x, output, 1e-6):
         return ""
-    if close(part(1000 * x), part(2000 * x), tolerance=1e-3):  # whatever it adds to the statistic
+    if close(part(1000 * x), part(2000 * x), tolerance=1e-3):  # epsilon is negligible
         return "norm"
     pointwise = close(part(x.flip(-1)), output.flip(-1), tolerance=1e-5)
     return "activation" if pointwise and not part(torch.zeros_like(x)).any() else ""
@@ -196,7 +196,7 @@ def _kind(part: torch.nn.Module, calls: list[ModuleCall]) -> str:
 def _is_router(
     part: torch.nn.Module, calls: list[ModuleCall], activations: list[torch.nn.Module]
 ) -> bool:
-    """Tell whether a part has no neurons and gives several tensors."""
+    """Return whether a part has no activations and returns several tensors."""
     outputs = calls[0].output if calls else None
     several = outputs if isinstance(outputs, tuple) and len(outputs) > 1 else ()
     return (
@@ -207,7 +207,7 @@ def _is_router(
 
 
 def _form(part: torch.nn.Module, call: ModuleCall) -> NormForm:
-    """Return the form of a norm; raise if it has none of them."""
+    """Return the form of a norm; raise if it is unknown."""
     weighted = getattr(part, "weight", None) is not None
     for form in NORM_FORMS:
         if (weighted or form.offset is None) and close(
@@ -218,7 +218,7 @@ def _form(part: torch.nn.Module, call: ModuleCall) -> NormForm:
 
 
 def _is_given(calls: list[ModuleCall], tensor: torch.Tensor) -> bool:
-    """Tell whether a module without parts was called with a tensor."""
+    """Return whether a module was called with a tensor."""
     return any(
         isinstance(arg, torch.Tensor)
         and arg.data_ptr() == tensor.data_ptr()
@@ -234,7 +234,7 @@ def _is_gated(
     call: ModuleCall,
     activated: list[torch.Tensor],
 ) -> bool:
-    """Tell whether a block is affine in its input and in its activated gate, and needs both."""
+    """Return whether a block is affine in its input and in its activated gate, and needs both."""
 
     def output(scale: float, gate_scale: float) -> torch.Tensor:
         gates = (gate_scale * gate for gate in activated)

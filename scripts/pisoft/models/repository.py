@@ -1,4 +1,4 @@
-"""Where a model lies, and what to say if it cannot be loaded from there."""
+"""Finding a model's files, and errors when they cannot be loaded."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from pisoft.datasets.hub import (
 )
 from pisoft.errors import BenchmarkError, nearest_path
 
-ORIGIN = "origin.json"  # in a folder of converted weights: from what
+ORIGIN = "origin.json"  # record of the source in a folder of converted weights
 
 
 def located(model: LoadedModel, files: Sequence[Path]) -> tuple[LoadedModel, Path | None]:
-    """Return a model with its folder, or without one but at the commit that is to be downloaded.
+    """Return a model with its folder, or at its recorded commit with None, to load from the hub.
 
-    Its files are those of its folder; to load it from the hub, the record of its commit alone.
+    `files` are the files of the folder, or only the record of the commit.
     """
     if model.repository is None or len(files) > 1:
         return model, files[0].parent
@@ -36,10 +36,10 @@ def located(model: LoadedModel, files: Sequence[Path]) -> tuple[LoadedModel, Pat
 
 
 def pretrained(kind: Any, model: LoadedModel, source: Path, **options: Any) -> Any:
-    """Return what one of the `Auto…` classes of transformers loads from a folder.
+    """Load a folder by one of the `Auto…` classes of transformers.
 
     Raises:
-        BenchmarkError: it refuses the folder.
+        BenchmarkError: the folder cannot be loaded.
     """
     options |= {"local_files_only": True, "trust_remote_code": False}
     with loading_from(model, source):
@@ -48,10 +48,10 @@ def pretrained(kind: Any, model: LoadedModel, source: Path, **options: Any) -> A
 
 @contextmanager
 def loading_from(model: LoadedModel, source: Path) -> Iterator[None]:
-    """Name model and folder, and a broken file in it, in what the libraries raise in the context.
+    """Add the names of model, folder and broken file to exceptions raised in the context.
 
     Raises:
-        BenchmarkError: in place of what they raise.
+        BenchmarkError: in place of the exception.
     """
     try:
         yield
@@ -68,7 +68,7 @@ def loading_from(model: LoadedModel, source: Path) -> Iterator[None]:
 
 
 def _refusal(path: Path) -> str:
-    """Return why a file of JSON or weights cannot be read; nothing if it can, or is another."""
+    """Return why a JSON or safetensors file cannot be read; empty if it can, or for other files."""
     from safetensors import safe_open
 
     try:
@@ -90,7 +90,7 @@ def pretrained_network(
     Args:
         kind: one of the `Auto…` classes of transformers.
         model, folder: as for :func:`model_files`.
-        unused: parts of names of weights that the checkpoint may hold besides.
+        unused: parts of names of further weights that the checkpoint may hold.
 
     Raises:
         BenchmarkError: as :func:`model_files` and :func:`check_loaded`.
@@ -98,23 +98,23 @@ def pretrained_network(
     from transformers import GenerationConfig
     from transformers.utils import GENERATION_CONFIG_NAME, logging
 
-    logging.disable_progress_bar()  # a log file is no place for it
+    logging.disable_progress_bar()  # it would clutter the log file
     source = model_files(model, folder, weights=True)
-    decoder_layers(LocalModel(kind="local", path=str(source)))  # can it be made at all?
-    if (source / GENERATION_CONFIG_NAME).is_file():  # loading weights would pass over a broken one
+    decoder_layers(LocalModel(kind="local", path=str(source)))  # can it be built?
+    if (source / GENERATION_CONFIG_NAME).is_file():  # loading weights ignores a broken one
         pretrained(GenerationConfig, model, source)
     stored = _stored_quantization(model, source)
     if readable := bool(stored.get("load_in_4bit")):
-        options.pop("quantization_config", None)  # the stored one holds
+        options.pop("quantization_config", None)  # the stored one applies
     options |= {"dtype": model.dtype, "use_safetensors": True, "output_loading_info": True}
-    # Weights of another shape are refused below, by name.
+    # Weights with a wrong shape are refused below, by name.
     network, loaded = pretrained(kind, model, source, ignore_mismatched_sizes=True, **options)
     check_loaded(loaded, model.name, unused, None if readable else stored.get("quant_method"))
     return network, commit_of(model, source)
 
 
 def _stored_quantization(model: LoadedModel, source: Path) -> Mapping[str, Any]:
-    """Return what a folder says of its weights' quantisation; if of 4 bits, as its entry has to."""
+    """Return the stored quantisation; raise if it is 4-bit and the model's entry says 'none'."""
     from transformers import AutoConfig
 
     config = pretrained(AutoConfig, model, source)
@@ -128,10 +128,10 @@ def _stored_quantization(model: LoadedModel, source: Path) -> Mapping[str, Any]:
 
 
 def commit_of(model: LoadedModel, source: Path) -> str | None:
-    """Return a model's commit by its :func:`model_files`; `sha256:…` of a GGUF file, else None.
+    """Return the commit of :func:`model_files` on the hub; `sha256:…` of a GGUF file, else None.
 
     Raises:
-        BenchmarkError: the record of what converted weights are from states none.
+        BenchmarkError: the record of converted weights has no commit.
     """
     if (origin := source / ORIGIN).is_file():
         try:
@@ -144,7 +144,7 @@ def commit_of(model: LoadedModel, source: Path) -> str | None:
 
 
 def model_files(model: LoadedModel, folder: Path | None, weights: bool = False) -> Path:
-    """Return the folder that a model is loaded from; without one, it is downloaded from the hub.
+    """Return a model's folder, downloaded from the hub if `folder` is None.
 
     Raises:
         BenchmarkError: the folder does not exist, the download fails, or there are no weights as
@@ -184,9 +184,9 @@ def check_loaded(
     transformers initialises missing and mismatched weights at random, and ignores unexpected ones.
 
     Args:
-        report: what `from_pretrained(…, output_loading_info=True)` returns beside the model.
+        report: loading info, as returned by `from_pretrained(…, output_loading_info=True)`.
         unused: as for :func:`pretrained_network`.
-        quantization: method, not read here, by which the weights are said to be quantised.
+        quantization: unsupported method that the weights are marked as quantised by.
 
     Raises:
         BenchmarkError: weights are missing, mismatched or unexpected; the first ones are named.

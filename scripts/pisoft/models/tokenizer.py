@@ -1,4 +1,4 @@
-"""Loading tokenizers and what is known of a model before its weights are loaded."""
+"""Loading a model's tokenizer, and its context, without its weights."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from pisoft.models.repository import model_files, pretrained
 
 
 def load_tokenizer(model: LoadedModel, folder: Path | None) -> Any:
-    """Load a model's tokenizer, a fast one of transformers; without a folder, from the hub.
+    """Load a model's fast tokenizer of transformers, from the hub if `folder` is None.
 
     Raises:
-        BenchmarkError: repository or folder is absent, closed, broken or out of reach, or the
-            tokenizer gives no character offsets.
+        BenchmarkError: repository or folder is missing, private, broken or unreachable, or the
+            tokenizer has no character offsets.
     """
     with without_collection():
         from transformers import AutoTokenizer
@@ -31,7 +31,7 @@ def load_tokenizer(model: LoadedModel, folder: Path | None) -> Any:
 
 
 def model_context(model: LoadedModel, folder: Path | None) -> int | None:
-    """Return the longest sequence a model can read, in tokens; None if its config does not say.
+    """Return a model's maximum input length in tokens; None if not configured.
 
     Raises:
         BenchmarkError: as :func:`load_tokenizer`.

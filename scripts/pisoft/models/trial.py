@@ -1,8 +1,8 @@
-"""What of a model can be followed: tried on a dozen tokens when it is loaded.
+"""Testing what a model supports, on a dozen tokens when it is loaded.
 
-The authority is the network's own forward with the eager attention of its class, not a list of
-classes. All of it computes in float32 at least, so that the comparison is a close one whatever the
-type of the weights; 16-bit models are then run once more as they are, to see that they run.
+The reference is the network's own forward with the eager attention of its class, not a list of
+classes. Everything runs in float32 or better, so that tolerances are tight for any dtype; 16-bit
+models then run once more in their own dtype, to check that they run.
 """
 
 from __future__ import annotations
@@ -39,29 +39,29 @@ NO_INTERFACE = (
     "needs"
 )
 LENGTH = 12  # tokens of the trial
-PREFIX = 3  # of them read beforehand
+PREFIX = 3  # tokens of the prefix
 QUERIES_AND_KEYS = ("q_proj", "k_proj")
-PADDED = (2, 6, 7)  # of them that are continued behind padding
-WINDOW = 5  # of them that layers with a window or chunks see
-# Of the largest logit. Eager attention takes its softmax in float32, also in a float64 model.
+PADDED = (2, 6, 7)  # tokens of the prompts that are padded
+WINDOW = 5  # tokens visible to layers with a window or chunks
+# Relative to the largest logit. Eager attention uses a float32 softmax even in a float64 model.
 TOLERANCES = {torch.float32: 1e-3, torch.float64: 1e-5}
 
 
 def try_model(model: Decoder) -> dict[Capability, str]:
-    """Return what a model cannot be used for, and why.
+    """Return the capabilities that a model lacks, with reasons.
 
-    A model whose class does not use the attention interface of transformers, or for which our
-    attention does not give what its class's does, is read whole by its class, without probe or
-    shared prefix; in the latter case by its eager attention.
+    A model whose class does not use the attention interface of transformers, or whose attention is
+    not reproduced by ours, runs as its class defines it, without probe or shared prefix; if ours
+    fails, with eager attention.
 
     Raises:
-        BenchmarkError: its own logits are not reproduced.
+        BenchmarkError: the model's own logits are not reproduced.
     """
     problem, refusals = _tried(model)
     unseen = "" if model.network._supports_attention_backend else NO_INTERFACE
     if problem and model.network.config._attn_implementation == ATTENTION_NAME:
         unseen = unseen or problem
-        # Some classes read it from there alone.
+        # Some classes read it only from there.
         model.network.config._attn_implementation = "eager"
         model.turning_points = ()
         problem, refusals = _tried(model)
@@ -78,7 +78,7 @@ def try_model(model: Decoder) -> dict[Capability, str]:
 
 @torch.no_grad()
 def _tried(model: Decoder) -> tuple[str, dict[Capability, str]]:
-    """Return why a model cannot be used at all with its present attention, and for what not."""
+    """Return why a model is unusable with its current attention, and the capabilities it lacks."""
     trials = [_Trial(model)]
     if model.network.get_input_embeddings().weight.dtype not in TOLERANCES:
         trials.append(_Trial(model, compared=False))
@@ -95,14 +95,14 @@ def _tried(model: Decoder) -> tuple[str, dict[Capability, str]]:
 
 
 def trial_ids(model: Decoder) -> torch.Tensor:
-    """Return token ids from all of the vocabulary, (1, T)."""
+    """Return token ids spread over the vocabulary, (1, T)."""
     step = model.vocabulary_size / LENGTH
     return (torch.arange(LENGTH, device=model.device) * step).long()[None]
 
 
 @torch.no_grad()
 def padding_differs(model: Decoder) -> str:
-    """Return in words how padding on the left changes what the network generates, in float32."""
+    """Describe how padding on the left changes generation, in float32; empty if it does not."""
     ids = trial_ids(model).expand(1 + len(PADDED), -1)
     seen = torch.ones_like(ids)
     for row, length in enumerate(PADDED, start=1):
@@ -116,16 +116,16 @@ def padding_differs(model: Decoder) -> str:
         return torch.stack(output.logits, dim=1)
 
     with model.in_float32():
-        alone = [generated(ids[:1, -length:], seen[:1, -length:]) for length in PADDED]
+        plain = [generated(ids[:1, -length:], seen[:1, -length:]) for length in PADDED]
         padded = generated(ids, seen)[1:]
     return (
-        "" if close(torch.cat(alone), padded, tolerance=1e-3) else "its answers depend on padding"
+        "" if close(torch.cat(plain), padded, tolerance=1e-3) else "its answers depend on padding"
     )
 
 
 @contextmanager
 def _narrow_windows(network: PreTrainedModel) -> Iterator[None]:
-    """Let windows and chunks of attention be shorter than the trial for a while."""
+    """Make attention windows and chunks shorter than the trial within the context."""
     config = network.config.get_text_config(decoder=True)
     with ExitStack() as stack:
         for name in ("sliding_window", "attention_chunk_size"):
@@ -136,7 +136,7 @@ def _narrow_windows(network: PreTrainedModel) -> Iterator[None]:
 
 
 def _original_contexts(settings: Mapping[str, Any]) -> set[int]:
-    """Return the lengths in a configuration that its rotary embeddings were first trained for."""
+    """Return the original training lengths of the rotary embeddings in a configuration."""
     inner = (value for value in settings.values() if isinstance(value, Mapping))
     length = settings.get("original_max_position_embeddings")
     return set().union({length} if length else (), *map(_original_contexts, inner))
@@ -144,13 +144,13 @@ def _original_contexts(settings: Mapping[str, Any]) -> set[int]:
 
 @dataclass
 class _Trial:
-    """Runs of one model on the same tokens: as they are, and with some zeroed or halved."""
+    """Runs of one model on the same tokens: clean, and with some zeroed or halved."""
 
     model: Decoder
-    compared: bool = True  # with the results of eager attention
+    compared: bool = True  # with eager attention
 
     def problem(self) -> str:
-        """Return in words why the model cannot be used at all."""
+        """Describe why the model is unusable; empty if it is usable."""
         problems = map(
             problem_of,
             (
@@ -164,7 +164,7 @@ class _Trial:
         return next(filter(None, problems), "")
 
     def refusals(self) -> dict[Capability, str]:
-        """Return what the model cannot be used for."""
+        """Return the missing capabilities, with reasons."""
         refusals: dict[Capability, str] = {}
         if problem := problem_of(self._keys_are_seen):
             refusals["hidden keys"] = problem
@@ -176,9 +176,9 @@ class _Trial:
 
     @cached_property
     def _inputs(self) -> torch.Tensor:
-        """Embeddings of the tokens, and perturbed behind the prefix, (2, T, d)."""
+        """Embeddings, clean and perturbed after the prefix, (2, T, d)."""
         inputs = self.model.embed(trial_ids(self.model)).repeat(2, 1, 1)
-        inputs[1, PREFIX::2] /= 2  # which are no token's
+        inputs[1, PREFIX::2] /= 2  # not the embedding of any token
         inputs[1, PREFIX::4] = 0
         return inputs
 
@@ -192,24 +192,24 @@ class _Trial:
         return torch.cat([clean, perturbed])
 
     def _eager(self) -> AbstractContextManager[None]:
-        """Let the network use the eager attention of its class, if results are compared with it."""
+        """Switch the network to the eager attention of its class, if results are compared."""
         network = self.model.network
         return attention_implementation(network, "eager") if self.compared else nullcontext()
 
     @property
     def _start(self) -> int:
-        """Tokens that are read as a prefix."""
+        """Number of tokens read as a prefix."""
         return self.model.shareable(PREFIX, LENGTH)
 
     def _logits(self, start: int = 0, **options: Any) -> torch.Tensor:
-        """Return logits (2, T - start, V); what is before the start is read as a prefix."""
+        """Return logits (2, T - start, V); tokens before the start are read as a prefix."""
         prefix = self.model.read_prefix(self._inputs[:1, :start])
         hidden = self.model.hidden_states(self._inputs[:, start:], prefix=prefix, **options)
         return self.model.logits(hidden)
 
     def _none_is_finite(self) -> str:
         if not self.compared or self._expected.isfinite().any():
-            return ""  # half precision may overflow for some prompts, whose rows have a status
+            return ""  # half precision may overflow for some prompts, which get a status
         return "none of its logits is finite: its weights may hold NaN or infinity"
 
     def _looks_ahead(self) -> str:
@@ -221,7 +221,7 @@ class _Trial:
         return self._difference(self._logits(), self._expected)
 
     def _prefix_is_lost(self) -> str:
-        """A model that keeps more than keys and values of a prefix has to read it each time."""
+        """Turn off prefix caching if keys and values are not all of the model's state."""
         self.model.caches_prefixes &= not problem_of(self._prefix_differs)
         return ""
 
@@ -229,9 +229,9 @@ class _Trial:
         return self._difference(self._logits(PREFIX), self._expected[:, PREFIX:])
 
     def _far_differs(self) -> str:
-        """Read tokens up to the length that the model was first trained for, and beyond.
+        """Compare logits at positions within and beyond the original training lengths.
 
-        Few tokens are enough, as embeddings of positions depend on their numbers alone.
+        A few tokens suffice, because position embeddings depend only on position ids.
         """
         seen = torch.ones(2, LENGTH, dtype=torch.long, device=self.model.device)
         for length in sorted(_original_contexts(self.model.network.config.to_dict())):
@@ -249,18 +249,18 @@ class _Trial:
         return ""
 
     def _keys_are_seen(self) -> str:
-        """The perturbed tokens are hidden, first with nothing hidden, from the clean input."""
+        """Compare runs without and with hidden tokens, which are the only perturbed ones."""
         positions = torch.arange(LENGTH, device=self.model.device)[None]
         seen = torch.ones(2, LENGTH, dtype=torch.long, device=self.model.device)
         start = self._start
-        behind = {"position_ids": positions[:, start:]}
+        options = {"position_ids": positions[:, start:]}
         if problem := self._difference(
-            self._logits(start, attention_mask=seen, **behind), self._expected[:, start:]
+            self._logits(start, attention_mask=seen, **options), self._expected[:, start:]
         ):
             return f"with a mask that hides nothing, {problem}"
         seen[:, PREFIX::2] = 0
         visible = seen[0, start:].bool()
-        logits = self._logits(start, attention_mask=seen, **behind)[:, visible]
+        logits = self._logits(start, attention_mask=seen, **options)[:, visible]
         if problem := self._difference(logits[1:], logits[:1]):
             return f"hidden tokens change its answer: {problem}"
         if problem := self._difference(
@@ -276,7 +276,7 @@ class _Trial:
         return ""
 
     def _hidden(self, seen: torch.Tensor, positions: torch.Tensor) -> torch.Tensor:
-        """Return the network's own logits where keys are hidden, (2, T, V)."""
+        """Return the network's own logits with hidden keys, (2, T, V)."""
         with self._eager():
             return self.model.network(
                 **self.model.inputs(self._inputs),
@@ -309,7 +309,7 @@ class _Trial:
         return ""
 
     def _counted(self, probe: AttentionProbe) -> tuple[torch.Tensor, str]:
-        """Return the logits with a probe, and in words in which layers it was not called once."""
+        """Return the logits with a probe, and why it was not called once per layer, or nothing."""
         layers: list[int] = []
 
         def counted(inputs: AttentionInputs, default: Callable[[], torch.Tensor]) -> torch.Tensor:
@@ -326,7 +326,7 @@ class _Trial:
         return logits, f"the probe does not see these layers' attention exactly once: {listed}"
 
     def _queries_and_keys(self) -> Sequence[torch.nn.Module]:
-        """Return the projections of every layer's queries and keys; none if a layer has others."""
+        """Return the query and key projections of all layers; none if a layer has others."""
         parts = [
             getattr(inputs.module, name, None)
             for inputs in self._recorder.inputs.values()
@@ -336,12 +336,12 @@ class _Trial:
         return linear if len(linear) == len(parts) else ()
 
     def _queries_are_read(self, replay: AttentionReplay, replayed: torch.Tensor) -> str:
-        """A gate of the attention output, for example, may come from the same projection."""
+        """Check if another part, such as a gate of attention, reads the same projections."""
         logits = self._logits(self._start, probe=replay)
         return "" if torch.equal(logits, replayed) else "more than attention reads queries and keys"
 
     def _difference(self, logits: torch.Tensor, expected: torch.Tensor) -> str:
-        """Return in words how far logits are off; nothing if no further than rounding leads."""
+        """Describe how far logits are off; empty if within rounding."""
         if not self.compared:
             return ""
         finite = expected.isfinite()
@@ -355,10 +355,10 @@ class _Trial:
 
 
 def problem_of(attempt: Callable[[], str]) -> str:
-    """Return what an attempt finds wrong, in one line; an exception counts as one."""
+    """Return the problem that an attempt finds, in one line; exceptions are problems."""
     try:
         return attempt()
-    except Exception as error:  # of any class of transformers, or of what it calls
+    except Exception as error:  # from any class of transformers, or its dependencies
         if is_out_of_memory(error):
             raise
         if isinstance(error, BenchmarkError):
