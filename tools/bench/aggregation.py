@@ -1,16 +1,16 @@
-"""What it costs to turn a full-size result set into tables and figures: `make bench-aggregation`.
+"""The cost of aggregating full-size results into tables and figures: `make bench-aggregation`.
 
 Prints a table and writes results/bench/aggregation.json, a list of
-{name, value, unit, peer, ratio, aim, met}. The result set is that of the paper's run with one
+{name, value, unit, peer, ratio, aim, met}. The result set has the size of the paper's run with one
 routing protocol: 3 models, 12 methods, 5 datasets of 2,000 samples, 20 rows a sample (19 retaining
-probabilities and the original metrics), 15 draws a row. Its numbers are noise, as only their amount
-costs time. It takes 3 GB of a temporary folder (`TMPDIR` names another one), which is deleted at
-the end; the minutes that it takes to make are not counted.
+probabilities and the original metrics), 15 draws a row. Its numbers are noise, because only their
+amount costs time. It takes 3 GB in a temporary folder (in `TMPDIR`), which is deleted at the end;
+the minutes to create it are not counted.
 
-Then every job that reads per-draw values, their summaries or statistics of these is run by itself,
-as its rule calls it, one after the other. Wall-clock and CPU seconds of a rule are those of all its
-jobs, memory is the highest of them. Jobs that read scores or texts are left out, and files that are
-made from such (timings, generations) hold no row.
+Then all jobs that read per-draw values, their summaries, or statistics of these run one at a time,
+called like in their rules. Wall-clock and CPU seconds of a rule are sums over its jobs, memory is
+their maximum. Jobs that read scores or texts are left out, and files derived from such (timings,
+generations) have no rows.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ CONFIG = REPOSITORY / "config"
 SECONDS_AIM = 300.0
 MEMORY_AIM = 4 * 2**30  # bytes
 DRAWS = 15
-FAILED = 100  # every so many-th sample has a zero baseline that is as good as the clean input
+FAILED = 100  # one sample in this many has a zero baseline as good as the clean input
 
 logger = logging.getLogger(__name__)
 
@@ -57,11 +57,11 @@ class Job:
     rule: str
     script: str
     line: list[str]  # the script's arguments
-    made: tuple[Path, ...]  # files that it writes
+    made: tuple[Path, ...]  # output files
     threads: int = 1
 
 
-# Those that need no more than the bench has.
+# Tables and figures whose inputs the bench creates.
 TABLES = (
     *("pi_soft_auc", "original_soft", "variance_components", "insertion_deletion"),
     *("ranks", "advantage", "sensitivity"),
@@ -76,10 +76,10 @@ FIGURES = (
 
 
 def configure(arguments: argparse.Namespace) -> Config:
-    """Return the paper's run with so many models, methods and datasets, all of them crossed.
+    """Return the paper's run with given numbers of models, methods and datasets, fully crossed.
 
     Raises:
-        BenchmarkError: there are not so many.
+        BenchmarkError: a number is too large.
     """
     content = read_yaml(CONFIG / "paper.yaml")
     for crossing in ("restrictions", "layer_study"):
@@ -96,7 +96,7 @@ def configure(arguments: argparse.Namespace) -> Config:
 
 
 def make_results(config: Config, samples: int, root: Path) -> None:
-    """Write what the jobs read and do not make themselves, below the folder of a run."""
+    """Write the inputs of jobs that no job creates, in the folder of a run."""
     grid = config.run_file.evaluation.pi_grid
     noise = Noise(samples * (1 + len(grid)) * DRAWS)
     ranked = ranked_datasets(config)
@@ -120,21 +120,21 @@ def make_results(config: Config, samples: int, root: Path) -> None:
 
 
 class Noise:
-    """Uniform numbers, drawn once; every column of every cell is another part of them."""
+    """Uniform numbers, drawn once; every column of every cell is a different part of them."""
 
     def __init__(self, size: int) -> None:
-        """Draw enough for columns of so many numbers."""
+        """Draw enough for columns of `size` numbers."""
         self._numbers = np.random.default_rng(0).random(2 * size, dtype=np.float32)
         self._offsets = np.random.default_rng(1)
 
     def take(self, size: int) -> np.ndarray:
-        """Return so many of them, (size,) float32."""
+        """Return the next numbers, (size,) float32."""
         first = self._offsets.integers(len(self._numbers) - size)
         return self._numbers[first : first + size]
 
 
 def soft_table(noise: Noise, number: int, names: pa.Array, grid: Iterable[float]) -> pa.Table:
-    """Return rows of `soft` whose means depend on the number of the cell."""
+    """Return rows of `soft` whose means depend on the cell's number."""
     pi = np.array([np.nan, *grid])
     samples, width = len(names), len(pi)
     rows = samples * width
@@ -167,7 +167,7 @@ def soft_table(noise: Noise, number: int, names: pa.Array, grid: Iterable[float]
 
 
 def ranking_table(noise: Noise, number: int, names: pa.Array) -> pa.Table:
-    """Return rows of `ranking` whose means depend on the number of the cell."""
+    """Return rows of `ranking` whose means depend on the cell's number."""
     steps, rows = 20, 2 * len(names)
     flips = noise.take(rows * steps).reshape(rows, steps) < 0.3 + 0.3 * (number * 7 % 11) / 11
     ends = pa.array(np.arange(0, rows * steps + 1, steps, dtype=np.int32))
@@ -184,12 +184,12 @@ def ranking_table(noise: Noise, number: int, names: pa.Array) -> pa.Table:
 
 
 def cell_file(root: Path, kind: str, cell: Cell) -> Path:
-    """Return the file of a kind of a cell."""
+    """Return a cell's file of a kind."""
     return root / f"{FILES[kind].path}.parquet".format(**cell.wildcards)
 
 
 def cell_path(folder: Path, *names: str) -> Path:
-    """Return the Parquet file of a cell; a name may have dots."""
+    """Return the Parquet file of a cell; names may contain dots."""
     return folder.joinpath(*names[:-1], f"{names[-1]}.parquet")
 
 
@@ -197,7 +197,7 @@ def cell_path(folder: Path, *names: str) -> Path:
 
 
 def jobs(config: Config, root: Path) -> Iterator[Job]:
-    """Return the jobs in the order of the workflow; those that make files come before readers."""
+    """Return the jobs in the order of the workflow: writers of files come before their readers."""
     yield from summary_jobs(config, root)
     yield from display_jobs(config, root)
     yield from page_jobs(config, root)
@@ -229,7 +229,7 @@ def summary_jobs(config: Config, root: Path) -> Iterator[Job]:
 
 
 def display_jobs(config: Config, root: Path) -> Iterator[Job]:
-    """Return the job of all tables, and one of each kind of figure."""
+    """Return the job of all tables, and one job per kind of figure."""
     yield display_job(config, root, "tabulate", "tables", TABLES, warning="")
     for name in FIGURES:
         yield display_job(config, root, f"plot_{name}", "figures", (name,))
@@ -238,7 +238,7 @@ def display_jobs(config: Config, root: Path) -> Iterator[Job]:
 def display_job(
     config: Config, root: Path, rule: str, room: str, names: Iterable[str], **more: str
 ) -> Job:
-    """Return the job of some tables or figures."""
+    """Return the job of given tables or figures."""
     displays = {name: display for name, display in displays_in(room).items() if name in names}
     kinds = dict.fromkeys(kind for display in displays.values() for kind in display.reads)
     read = {kind: FILES[kind].pattern for kind in kinds}
@@ -275,7 +275,7 @@ def page_jobs(config: Config, root: Path) -> Iterator[Job]:
     made = {kind: root / name for kind, name in names.items()}
     given = {kind: files[kind] for kind in kinds}
     given["figure"] = root / "figures/pi_curves/{protocol}/{model}/{dataset}.svg".format(**cell)
-    # Only the provenance of these is read.
+    # Only their provenance is read.
     generations = list((root / "generations").glob("*/*.parquet"))
     computed = dict.fromkeys(("generations", "attributions", "soft"), generations)
     line = options(
@@ -294,14 +294,14 @@ def summary_files(root: Path) -> dict[str, Path]:
 
 
 def cells_of(config: Config, keys: Iterable[str]) -> list[dict[str, str]]:
-    """Return the distinct combinations of these wildcards over the cells of a run."""
+    """Return the distinct values of given wildcards over the cells of a run."""
     cells = [cell.keys for cell in config.cells()]
     combinations = dict.fromkeys(tuple((key, cell[key]) for key in keys) for cell in cells)
     return [dict(pairs) for pairs in combinations]
 
 
 def slice_of(config: Config, name: str, cell: Mapping[str, str]) -> str:
-    """Return a job's slice of settings as JSON."""
+    """Return a job's settings as JSON."""
     return JOBS[name].of(config, **cell).to_json()
 
 
@@ -319,15 +319,15 @@ def options(**values: Any) -> list[str]:
 
 
 def listed(value: Any) -> list[Any]:
-    """Return a list as it is, anything else as the only item of one."""
+    """Return a list unchanged, any other value as a list of one."""
     return value if isinstance(value, list) else [value]
 
 
 def measure(task: Job) -> Usage:
-    """Run a job as Snakemake does: folders are made, and its rule says how many threads it has.
+    """Run a job like Snakemake: create its folders, and use its rule's number of threads.
 
     Raises:
-        BenchmarkError: it has failed.
+        BenchmarkError: the job failed.
     """
     for path in task.made:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -338,7 +338,7 @@ def measure(task: Job) -> Usage:
 
 
 def rows_of(by_rule: Mapping[str, list[Usage]]) -> Iterator[Row]:
-    """Return what the jobs of each rule have taken, then all jobs."""
+    """Return the usage of each rule's jobs, then of all jobs."""
     for rule, used in by_rule.items():
         name = rule if len(used) == 1 else f"{rule} ({len(used)} jobs)"
         yield from usage_rows(name, used, None)
@@ -347,7 +347,7 @@ def rows_of(by_rule: Mapping[str, list[Usage]]) -> Iterator[Row]:
 
 
 def usage_rows(name: str, used: list[Usage], aim: float | None) -> Iterator[Row]:
-    """Return time and memory of jobs that run one after the other, against the limits of all."""
+    """Return time and memory of jobs run one at a time, against the limits for all."""
     seconds = sum(usage.seconds for usage in used)
     cpu_seconds = sum(usage.cpu_seconds for usage in used)
     memory = max(usage.memory for usage in used)
@@ -360,7 +360,7 @@ def usage_rows(name: str, used: list[Usage], aim: float | None) -> Iterator[Row]
 
 
 def main(arguments: argparse.Namespace) -> None:
-    """Make the result set, run the jobs, print and write."""
+    """Create the result set, run the jobs, print and write."""
     config = configure(arguments)
     by_rule: dict[str, list[Usage]] = {}
     with tempfile.TemporaryDirectory(prefix="pisoft-bench-") as folder:

@@ -1,10 +1,10 @@
 """Speed of the attribution methods against Inseq, as ratios measured in one run: `make bench`.
 
 Prints a table and writes results/bench/attribution.json, a list of
-{name, value, unit, peer, ratio, aim, met}. Both sides explain the same tokens of the same 7M
-parameter, 6-layer Llama on one thread. Inseq's value zeroing, which crashes with the installed
-transformers, and its ReAGent, which would download a tagger, are fixed for it. The last rows
-compare methods that perturb the tokens in scope alone with the same methods on all tokens.
+{name, value, unit, peer, ratio, aim, met}. Both sides explain the same tokens of the same
+7M-parameter, 6-layer Llama on one thread. Inseq's value zeroing, which crashes with the installed
+transformers, and its ReAGent, which would download a tagger, are patched. The last rows compare
+methods that perturb only the tokens in scope with the same methods on all tokens.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ REAGENT = {  # the paper's settings
 class Case:
     """One comparison.
 
-    Inseq explains every generated token; ours every `every`-th one, as the benchmark needs them
+    Inseq explains every generated token, our methods only each `every`-th one, as in the benchmark
     (the paper's interval is 5).
     """
 
@@ -60,7 +60,7 @@ class Case:
 
     @property
     def name(self) -> str:
-        """Return what the report calls it."""
+        """Return the name in the report."""
         steps = f"every {self.every}th of " if self.every > 1 else ""
         batch = f", batch of {self.batch}" if self.batch > 1 else ""
         return f"{self.method}, {self.prompt} tokens, {steps}{self.generated} steps{batch}"
@@ -82,15 +82,15 @@ CASES = (
     Case("attention", 64, 1, aim=1),
     Case("saliency", 64, 1, aim=1),
 )
-# Methods that perturb the tokens in scope alone, on prompts of SST-2's mean length.
+# Methods that perturb only the tokens in scope, on prompts of SST-2's mean length.
 SCOPED = (Case("occlusion", 72, 1, aim=3, batch=8), Case("reagent", 72, 1, aim=2, batch=8))
-SCOPE = range(40, 67)  # positions of the record; before it, all prompts have one template
+SCOPE = range(40, 67)  # positions of the record, after the template shared by all prompts
 METHODS = tuple(dict.fromkeys(case.method for case in (*CASES, *SCOPED)))
 
 
 @cache
 def tokenizer() -> PreTrainedTokenizerFast:
-    """Return a tokenizer of numbered words whose padding token occurs in no text."""
+    """Return a tokenizer of numbered words whose padding token never occurs in texts."""
     numbered = numbered_tokenizer(VOCABULARY)
     numbered.pad_token = f"w{VOCABULARY - 1}"
     return numbered
@@ -143,7 +143,7 @@ def inseq_seconds(case: Case, sample: ExplainedSample, repetitions: int) -> floa
 
 @cache
 def fix_inseq() -> None:
-    """Fix what Inseq 0.7.1 cannot run here, changing nothing that costs time."""
+    """Patch the parts of Inseq 0.7.1 that fail here, without changing their cost."""
     ValueZeroing.get_states_extract_and_patch_hook = tensor_states_hook
     # its tagger would be downloaded; one class of words stands in for all its classes
     POSTagTokenSampler.build_pos_mapping_from_vocab = staticmethod(
@@ -152,7 +152,7 @@ def fix_inseq() -> None:
 
 
 def measure(case: Case, repetitions: int) -> dict[str, Any]:
-    """Return one line of the report."""
+    """Return a line of the report."""
     samples = draw_samples(case)
     ours = our_seconds(case.method, samples, repetitions)
     slow = case.method == "value_zeroing"  # seconds, not milliseconds: once is enough
@@ -162,12 +162,12 @@ def measure(case: Case, repetitions: int) -> dict[str, Any]:
 
 
 def measure_scope(case: Case, repetitions: int) -> dict[str, Any]:
-    """Return one line of the report: the tokens in scope against all tokens."""
+    """Return a line of the report: the tokens in scope against all tokens."""
     drawn = draw_samples(case)
     template = drawn[0].prompt_ids[: SCOPE.start]
-    every = [replace(one, prompt_ids=[*template, *one.prompt_ids[SCOPE.start :]]) for one in drawn]
-    limited = [replace(one, scope=SCOPE) for one in every]
-    ours, whole = (our_seconds(case.method, one, repetitions) for one in (limited, every))
+    full = [replace(s, prompt_ids=[*template, *s.prompt_ids[SCOPE.start :]]) for s in drawn]
+    limited = [replace(sample, scope=SCOPE) for sample in full]
+    ours, whole = (our_seconds(case.method, s, repetitions) for s in (limited, full))
     name = f"{case.method}, {len(SCOPE)} of {case.prompt} tokens in scope, batch of {case.batch}"
     peer = f"all in scope: {whole:.4g} s"
     return row(name, ours, peer, whole / ours, unit="s/sample", aim=case.aim)

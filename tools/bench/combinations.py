@@ -1,16 +1,16 @@
-"""Which readings together come nearest to the paper's table of the original metrics.
+"""The combination of readings nearest to the paper's table of the original metrics.
 
-`make bench-combinations RUN=results/…`, or by itself with `--models`, `--datasets`, `--methods`.
-The samples of a finished run are evaluated by the original Soft-NS and Soft-NC (no calibration)
-under every combination of :data:`READINGS`, each with distances and with squared ones.
-Prints a table in Markdown, nearest combination first below the paper's line, and writes
-results/bench/combinations.json with its rows.
+`make bench-combinations RUN=results/…`, or run the script with `--models`, `--datasets`,
+`--methods`. Evaluates the samples of a finished run by the original Soft-NS and Soft-NC (no
+calibration) under every combination of :data:`READINGS`, each with distances and squared distances.
+Prints a Markdown table, the paper's line first, then the nearest combinations, and writes its rows
+to results/bench/combinations.json.
 
-`--methods` are by default those of the run that the paper's table has. Numbers are means over
-samples, then over these methods. A combination is off by a factor: the geometric mean, over both
-metrics and these methods, of the larger of ours and the paper's number by the smaller. τ is
-Kendall's, between both orders of the methods. The paper's model is larger and its reviews are
-whole, so that the pattern (τ, Soft-NC ÷ Soft-NS) says more than the factor.
+By default, `--methods` are the run's methods in the paper's table. Numbers are means over samples,
+then over methods. The error of a combination is a factor: the geometric mean, over both metrics and
+all methods, of the ratio of the larger to the smaller of our number and the paper's. τ is
+Kendall's, between the two orders of methods. The paper's model is larger and its reviews are not
+truncated, so the pattern (τ, Soft-NC ÷ Soft-NS) says more than the factor.
 """
 
 from __future__ import annotations
@@ -47,15 +47,15 @@ READINGS: dict[str, tuple[str, ...]] = {
 }
 DISTANCES = {"H": 1, "H²": 2}  # powers of a stored distance
 CLAMP: Clamp = "draw"  # as in Eq. 4
-SMALLEST = 5e-4  # what the paper would print as more than .000
+SMALLEST = 5e-4  # smallest value that the paper prints as more than .000
 NUMBERS = ("soft_ns", "soft_nc", "expected_retained")
-GRID = (0.25, 0.75)  # the fewest π that settings allow; the original metrics have none
+GRID = (0.25, 0.75)  # the smallest grid allowed; the original metrics do not use it
 
 
 def combinations(several_steps: bool) -> Iterator[dict[str, str]]:
-    """Yield every choice of a value for each of :data:`READINGS`.
+    """Yield every combination of values of :data:`READINGS`.
 
-    Without several steps of a sample, there is nothing to aggregate.
+    Samples with a single step have nothing to aggregate.
     """
     for values in product(*READINGS.values()):
         if several_steps or "aggregated" not in values:
@@ -89,11 +89,11 @@ def cell_rows(cell: Cell, count: int) -> Iterator[dict[str, Any]]:
 
 
 def table_rows(means: pd.DataFrame, paper: pd.DataFrame) -> list[dict[str, Any]]:
-    """Return the paper's line and, nearest first, those of the combinations.
+    """Return the paper's line, then the combinations' lines, nearest first.
 
     Args:
         means: :data:`NUMBERS` and `n`, of samples, by combination and, last, `method`.
-        paper: the same as printed, by `method`.
+        paper: the printed numbers, by `method`.
 
     Raises:
         BenchmarkError: no method of the run is in the paper's table.
@@ -114,7 +114,7 @@ def table_rows(means: pd.DataFrame, paper: pd.DataFrame) -> list[dict[str, Any]]
 
 
 def _line(names: Sequence[str], ours: pd.DataFrame, paper: pd.DataFrame) -> dict[str, Any]:
-    """Return what a line of the table says of one combination."""
+    """Return the table's line for one combination."""
     mean = ours.mean()
     return {
         **dict(zip([*READINGS, "distance"], names, strict=True)),

@@ -1,11 +1,11 @@
-"""What presets and budgets of draws make of the pools of draws that :mod:`draws` measures.
+"""Simulating presets and budgets of draws on the pools of draws measured by :mod:`draws`.
 
-A sample's value is its area under the curve over π, Soft-NS not clamped.
+A sample's value is its area under the curve over π, without clamping of Soft-NS.
 
 For `sparse`, whole runs are simulated: the steps of `efficient` are kept at the π that a run with
-another seed would measure. The mean is the area under the means at each π; its interval is that of
-the completed curves, as in the tables (:meth:`pisoft.statistics.soft_files.Steps.completed`), and
-its half-width the root mean square over the runs.
+another seed would measure. The mean is the area under the means at each π. Its interval comes from
+the completed curves, like in the tables (:meth:`pisoft.statistics.soft_files.Steps.completed`), and
+its half-width is the root mean square over runs.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from pisoft.statistics.soft_files import Steps, completed
 from pisoft.store.parquet import OK
 from run_cells import Pool
 
-INTERVALS = 10_000  # simulated ones per coverage
-BUDGETED_CELLS = 400  # simulated ones per budget
-SPARSE_SEEDS = 200  # of the π that are measured
-SPARSE_INTERVALS = 5  # simulated ones per seed, for the coverage
+INTERVALS = 10_000  # simulated per coverage
+BUDGETED_CELLS = 400  # simulated per budget
+SPARSE_SEEDS = 200  # for the choice of measured π
+SPARSE_INTERVALS = 5  # simulated per seed, for the coverage
 
 
 @dataclass(frozen=True)
@@ -37,13 +37,13 @@ class Mode:
     """One mode of evaluating a cell.
 
     Attributes:
-        name: what the report calls it.
+        name: in the report.
         forwards: per sample, all steps and both metrics.
-        values: by metric, what repetitions have given every sample, (R, n).
+        values: by metric, every sample's value in each repetition, (R, n).
         variances: by metric, Monte Carlo variance of a sample's value, mean over the samples.
-        runs: by metric, values of n samples drawn with replacement, (runs, n), where they depend on
-            the other samples of a run; None: they do not.
-        cost_aim: forwards for the same interval, of paper's.
+        runs: by metric, values of n samples drawn with replacement, (runs, n), if they depend on
+            the other samples of a run; else None.
+        cost_aim: forwards for the same interval, relative to paper's.
     """
 
     name: str
@@ -65,7 +65,7 @@ class Mode:
 
 @dataclass(frozen=True)
 class ReplayedStep:
-    """Stands for a step evaluation some of whose draws have been measured."""
+    """Stand-in for a step evaluation with some of its draws measured."""
 
     sample_id: int
     grid: Sequence[float]
@@ -73,7 +73,7 @@ class ReplayedStep:
     status: str = OK
 
     def curves(self, metric: str) -> np.ndarray:
-        """Return the metric at every π by every draw so far, (P, K)."""
+        """Return the metric at every π for every draw so far, (P, K)."""
         return self.measured[metric]
 
     def area(self, metric: str) -> float:
@@ -82,18 +82,18 @@ class ReplayedStep:
 
 
 def step_forwards(grid_size: int, draws: Mapping[str, int], rounds: int = 1) -> int:
-    """Return the forwards of one step: its masks, and the clean input once in every round.
+    """Return the forwards of one step: its masks, and the clean input once per round.
 
     Args:
         grid_size: retaining probabilities, P.
         draws: by metric.
-        rounds: how often draws are asked for.
+        rounds: number of requests for draws.
     """
     return rounds + BASELINES + (1 + grid_size) * sum(draws.values())
 
 
 def step_weights(sample_of_step: np.ndarray) -> np.ndarray:
-    """Return what turns steps into means over each sample's steps, (S, n).
+    """Return weights that average each sample's steps, (S, n).
 
     Args:
         sample_of_step: the sample of every step, 0 … n - 1, each at least once, (S,).
@@ -106,14 +106,14 @@ def between_repetitions(values: np.ndarray, repetitions: int) -> float:
     """Return the variance of a sample's value, mean over the samples.
 
     Args:
-        values: (R, n), or more lines that are made from R repetitions.
-        repetitions: R, two at least.
+        values: (R, n), or more rows derived from R repetitions.
+        repetitions: R, at least two.
     """
     return float(values.var(axis=0).mean() * repetitions / (repetitions - 1))
 
 
 def independent_mode(name: str, pool: Pool, weights: np.ndarray, grid_size: int) -> Mode:
-    """Return what K independent draws give: their mean has a K-th of one draw's variance."""
+    """Return the mode of K independent draws: their mean has 1 / K of one draw's variance."""
     values, variances = {}, {}
     for metric, areas in pool.areas.items():
         by_sample = np.einsum("rsk,sn->rnk", areas, weights)
@@ -124,7 +124,7 @@ def independent_mode(name: str, pool: Pool, weights: np.ndarray, grid_size: int)
 
 
 def latin_mode(name: str, pool: Pool, weights: np.ndarray, grid_size: int) -> Mode:
-    """Return what K draws of one Latin hypercube sample give."""
+    """Return the mode of K draws of one Latin hypercube sample."""
     values = {metric: areas.mean(axis=2) @ weights for metric, areas in pool.areas.items()}
     variances = {
         m: between_repetitions(repeated, len(pool.curves[m])) for m, repeated in values.items()
@@ -145,11 +145,11 @@ def _draws(pool: Pool) -> dict[str, int]:
 def replay_budget(
     pool: Pool, budget: DrawBudget, sample_of_step: np.ndarray, chosen: np.ndarray
 ) -> tuple[list[Any], dict[str, int], int]:
-    """Let a budget take draws from a pool as it would take them from the model.
+    """Run a budget with draws from a pool in place of the model.
 
     Args:
         pool: with as many draws as the budget allows.
-        budget: when to stop.
+        budget: stopping rule.
         sample_of_step: (S,).
         chosen: repetition of every step, (S,).
 
@@ -173,9 +173,9 @@ def replay_budget(
 def budget_mode(
     pool: Pool, budget: DrawBudget, sample_of_step: np.ndarray, grid_size: int
 ) -> tuple[Mode, dict[str, np.ndarray]]:
-    """Return what a budget gives, and the half-widths of its own intervals, by metric (cells,).
+    """Return the mode of a budget, and the half-widths of its own intervals, by metric (cells,).
 
-    Simulated cells put together the samples' repetitions at random.
+    Simulated cells combine the samples' repetitions at random.
     """
     weights, rng = step_weights(sample_of_step), np.random.default_rng(1)
     repetitions = len(pool.curves["ns"])
@@ -199,14 +199,14 @@ def budget_mode(
 def sparse_mode(
     pool: Pool, count: int, sample_of_step: np.ndarray, between: Mapping[str, float]
 ) -> Mode:
-    """Return what a run gives that measures each step at so many retaining probabilities.
+    """Return the mode of a run that measures each step at `count` retaining probabilities.
 
     Args:
         pool: with the draws of every retaining probability.
         count: retaining probabilities per step, at most P.
         sample_of_step: the sample of every step, 0 … n - 1, each at least once, (S,).
-        between: by metric, variance between samples; the rest of the interval's variance is the
-            mode's.
+        between: by metric, variance between samples; the rest of the interval's variance belongs
+            to the mode.
     """
     rng = np.random.default_rng(1)
     steps_of = [np.flatnonzero(sample_of_step == sample) for sample in np.unique(sample_of_step)]
@@ -240,8 +240,8 @@ def sparse_areas(
 
     Args:
         pool: with the draws of every retaining probability; samples get a repetition at random.
-        steps_of: the steps of the sample at each place.
-        measured: whether a step is measured, by place and retaining probability, (n, steps, P).
+        steps_of: the steps of each sample.
+        measured: whether a step is measured, by sample and retaining probability, (n, steps, P).
         rng: chooses the repetitions.
     """
     sample = np.repeat(np.arange(len(steps_of)), [len(steps) for steps in steps_of])

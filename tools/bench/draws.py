@@ -1,26 +1,26 @@
-"""What an interval costs in forwards: draws of a finished run, repeated with many mask seeds.
+"""The cost of an interval in forwards: draws of a finished run, repeated with many mask seeds.
 
-`make bench RUN=results/…`, or by itself with `--models`, `--datasets`, `--methods`. Prints a table
-and writes results/bench/draws.json, a list of {name, value, unit, peer, ratio, aim, met}: a file of
-its own, because it is about the run that is given, not about the machine.
+`make bench RUN=results/…`, or run the script with `--models`, `--datasets`, `--methods`. Prints a
+table and writes results/bench/draws.json, a list of {name, value, unit, peer, ratio, aim, met}. It
+has its own file because it measures the given run, not the machine.
 
-Compared are the preset `paper` (independent masks, 15 draws), the preset `efficient`, the preset
-`sparse` with two retaining probabilities per step, three or four, and budgets of draws (Latin
-masks, 15 at most). Three pools of draws are measured, on the same samples:
+Compares the preset `paper` (independent masks, 15 draws), the preset `efficient`, the preset
+`sparse` with two, three or four retaining probabilities per step, and budgets of draws (Latin
+masks, at most 15). Three pools of draws are measured, on the same samples:
 
 * independent masks, 15 draws, a quarter of the repetitions, as independent draws can be regrouped;
 * Latin masks, 15 draws, from which :mod:`pisoft.faithfulness.budget` takes draws in turn, as it
-  would ask the model for them (with the same bits: they do not depend on how many are taken);
+  would from the model (bit-identical: they do not depend on the number taken);
 * Latin masks, as many draws as `efficient` has.
 
-A sample's value is its area under the curve over π, Soft-NS not clamped. The interval is the 95 %
-t-interval of the mean over n samples, n the number of samples here. Its half-width is the root of
+A sample's value is its area under the curve over π, without clamping of Soft-NS. The interval is
+the 95 % t-interval of the mean over the n samples. Its half-width is the root of
 (variance between samples + Monte Carlo variance) / n times the quantile. Forwards for the same
 interval are (forwards / paper's) · (half-width / paper's)²: with fewer draws the interval is wider
-at equal n, and as many more samples are read until it is not. Coverage is the share of intervals
-that hold the mean of the population, whose values are the means over all draws of all pools; the
-intervals are those of n samples drawn from it with replacement, each with the value that one
-repetition has given it.
+at equal n, and more samples are needed to compensate. Coverage is the share of intervals that
+contain the population's mean. The population's values are means over all draws of all pools; each
+interval is computed from n samples drawn from it with replacement, each with its value in one
+repetition.
 """
 
 from __future__ import annotations
@@ -71,13 +71,13 @@ def interval_half_width(between: float, within: float, n: int) -> float:
     Args:
         between: variance between samples.
         within: Monte Carlo variance of a sample's value.
-        n: samples, two at least.
+        n: samples, at least two.
     """
     return float(t.ppf((1 + CONFIDENCE) / 2, n - 1) * np.sqrt((between + within) / n))
 
 
 def coverage(values: np.ndarray, mean: float) -> float:
-    """Return the share of t-intervals of n samples that hold the mean of the population.
+    """Return the share of t-intervals of n samples that contain the population's mean.
 
     Args:
         values: of the samples of each interval, (intervals, n).
@@ -161,20 +161,20 @@ def cell_rows(
                 title, float(np.mean(errors <= widths[metric])), BUDGET_COVERAGE_AIM
             )
         spread = latin_mode("latin", latin, weights, grid_size).variances[metric]
-        one = paper.variances[metric] * PAPER_DRAWS  # variance of a single independent draw
+        single = paper.variances[metric] * PAPER_DRAWS  # variance of one independent draw
         for draws, pool, variance in (
             (PAPER_DRAWS, latin, spread),
             (EFFICIENT_DRAWS, few, efficient.variances[metric]),
         ):
             title = f"{name}, {metric}: variance of independent ÷ Latin masks, K = {draws}, "
             title += f"{len(pool.areas[metric])} repetitions"
-            yield row(title, one / draws, f"Latin: {variance:.3g}", one / draws / variance)
+            yield row(title, single / draws, f"Latin: {variance:.3g}", single / draws / variance)
 
 
 def _interval_rows(
     name: str, paper: Mode, modes: Sequence[Mode], metric: str, truth: np.ndarray
 ) -> Iterator[Row]:
-    """Yield what the modes' intervals cost, how wide they are, and how often they hold."""
+    """Yield the cost, width and coverage of the modes' intervals."""
     n, between = len(truth), float(truth.var(ddof=1))
     deviation, spread = np.sqrt(paper.variances[metric]), np.sqrt(between)
     title = f"{name}: paper: Monte Carlo standard deviation of a sample"
@@ -203,7 +203,7 @@ def main(arguments: argparse.Namespace) -> None:
         raise BenchmarkError(f"--repetitions {arguments.repetitions}: allowed are 2 or more")
     if arguments.model_folder and len(arguments.models or ()) > 1:
         raise BenchmarkError("--model-folder: allowed with one model only; run the bench for each")
-    logging.getLogger("pisoft.faithfulness").setLevel(logging.WARNING)  # a line for every round
+    logging.getLogger("pisoft.faithfulness").setLevel(logging.WARNING)  # a line per round
     rows: list[Row] = []
     for path in chosen_files(arguments):
         cell = read_cell(path, arguments)

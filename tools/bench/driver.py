@@ -1,9 +1,8 @@
-"""Run Snakemake's command line and write what its own process has taken, as JSON.
+"""Run Snakemake's command line and write the usage of its own process, as JSON.
 
-Called with the file to write, then Snakemake's arguments. A process of its own, because Snakemake
-does not end before its timers do: the file is written behind them. CPU seconds are those of this
-process and its threads; those of the jobs and solvers that it starts are counted apart. Exits with
-Snakemake's status.
+Pass the file to write, then Snakemake's arguments. This is a separate process, because Snakemake
+ends only after its timers; the file is written after them. CPU seconds cover this process and its
+threads; the jobs and solvers that it starts are counted separately. Exits with Snakemake's status.
 """
 
 import atexit
@@ -16,7 +15,7 @@ from pathlib import Path
 
 from snakemake.cli import main
 
-PERIOD = 0.2  # seconds between two looks
+PERIOD = 0.2  # seconds between two samples
 
 
 def look_on(begin: float, looks: list[tuple[float, float, int]]) -> None:
@@ -28,7 +27,7 @@ def look_on(begin: float, looks: list[tuple[float, float, int]]) -> None:
 
 
 def write(path: Path, begin: float, end: float, looks: list[tuple[float, float, int]]) -> None:
-    """Write the figures; `begin` and `end` are those of Snakemake's own work."""
+    """Write the figures; `begin` and `end` delimit Snakemake's own work."""
     usage = os.times()
     content = {
         "seconds": end - begin,
@@ -48,5 +47,5 @@ if __name__ == "__main__":
     try:
         main(sys.argv[2:])
     finally:
-        # Called when all threads that are no daemons, timers among them, have ended.
+        # Called when all non-daemon threads, including timers, have ended.
         atexit.register(write, Path(sys.argv[1]), began, time.perf_counter(), seen)

@@ -7,12 +7,12 @@ loops of one mask per forward on the same model and prompt, with the same routin
 * a plain loop: the same masks, the logits of the last position only, no cache;
 * a loop as in the code released with the original Soft metrics: an element-wise mask drawn by
   `torch.bernoulli`, logits of all positions, a cache built in every forward, `torch.no_grad`, and
-  a softmax over the vocabulary. It has no fixed routing; the plain loop's is put into it.
+  a softmax over the vocabulary. It lacks fixed routing and gets the plain loop's.
 
 The model has 7M parameters and 6 layers; every token of the prompt is perturbable, so that no side
-gains from a prefix. Drawing masks and comparing predictions counts on all sides. FLOPs are those of
-:func:`measuring.forward_flops`. A random model of SmolLM2-135M's shape is compared with the linear
-layers of its own decoder, run alone on as many rows: the rest is what else a forward costs.
+gains from a prefix. Drawing masks and comparing predictions is timed on all sides. FLOPs come from
+:func:`measuring.forward_flops`. A random model of SmolLM2-135M's shape is compared with only the
+linear layers of its decoder, run on as many rows: the difference is the forward's other cost.
 """
 
 from __future__ import annotations
@@ -58,13 +58,13 @@ Mask = Callable[[int], np.ndarray]
 
 
 class StoredMaps:
-    """An attention probe that keeps the maps of its first forward and replays them later."""
+    """An attention probe that keeps the maps of its first forward and replays them afterwards."""
 
     def __init__(self) -> None:
         self._maps: dict[int, torch.Tensor] = {}  # by layer, (1, H, T, T)
 
     def __call__(self, inputs: AttentionInputs, _: object) -> torch.Tensor:
-        """Return the output (1, T, H, D) of the first forward's maps on the present values."""
+        """Return the output (1, T, H, D) of the first forward's maps on the current values."""
         if inputs.layer not in self._maps:
             self._maps[inputs.layer] = inputs.probabilities()
         return inputs.weighted_values(self._maps[inputs.layer])
@@ -74,7 +74,7 @@ PROBES: dict[Protocol, Callable[[], Any]] = {"dynamic": lambda: None, "fixed": S
 
 
 def draw_masks(target: PerturbationTarget, draws: int) -> Mask:
-    """Return token masks as the evaluator draws them, (m, 1) each."""
+    """Return token masks drawn like the evaluator's, (m, 1) each."""
     shape = (len(target.perturbable), 1)
     masks = masks_of("iid", 1, "bench", 0, shape, 1, draws)
     scores = np.full(len(target.perturbable), PI)
@@ -84,7 +84,7 @@ def draw_masks(target: PerturbationTarget, draws: int) -> Mask:
 def batched(
     model: LanguageModel, target: PerturbationTarget, mask: Mask, draws: int, protocol: Protocol
 ) -> np.ndarray:
-    """Return the distances that the evaluator measures, (N,)."""
+    """Return the distances measured by the evaluator, (N,)."""
     perturber = Perturber(model, TOKEN_BUDGET, protocol)
     (distances,) = perturber.measure([Perturbations(target, draws, mask)])
     if distances is None:
@@ -147,7 +147,7 @@ def measure(
     def rate(work: Callable[[], Any], forwards: int) -> float:
         return forwards / best_seconds(work, arguments.repetitions)
 
-    peak = peak_flops() / 1e9  # beside each length, as machines drift
+    peak = peak_flops() / 1e9  # for each length, as machines drift
     batches = rate(lambda: batched(model, target, mask, draws, protocol), draws)
     loop = rate(lambda: one_mask_at_a_time(model, target, mask, loop_draws, protocol), loop_draws)
     released = rate(lambda: as_released(model, target, loop_draws, protocol), loop_draws)

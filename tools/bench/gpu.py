@@ -1,15 +1,15 @@
 """Speed of evaluation and attribution on a GPU, at the size of real models: `make bench-gpu`.
 
 Prints a table and writes results/bench/gpu.json after each case: the device, versions, and `rows`,
-a list of {name, value, unit, peer, ratio, aim, met}. The models have random weights, made on the
-device, so that nothing is downloaded: the shape decides the speed, not the weights. One sample with
-one explained step is attributed, and one or several are evaluated: a prefix of template tokens,
-which evaluation reads once, and behind it the tokens of a record, which are all perturbed. Nothing
-is scaled: every evaluation is that of whole samples with the number of draws in the row's name, the
-original metrics and both baselines included. It costs the same for every attribution method.
+a list of {name, value, unit, peer, ratio, aim, met}. The models have random weights, created on the
+device, so that nothing is downloaded: speed depends on the shape, not on the weights. One sample
+with one explained step is attributed, and one or several are evaluated. A sample is a prefix of
+template tokens, which evaluation reads once, and the tokens of a record, which are all perturbed.
+Nothing is extrapolated: every evaluation covers whole samples with the number of draws in the row's
+name, the original metrics and both baselines. Its cost does not depend on the attribution method.
 
-Shares of the peak are those of the device's own matrix multiplication in the same number type;
-FLOPs are those of :func:`measuring.forward_flops`. `--cases toy --device cpu` runs anywhere.
+Shares of the peak are relative to the device's own matrix multiplication in the same dtype; FLOPs
+come from :func:`measuring.forward_flops`. `--cases toy --device cpu` runs anywhere.
 """
 
 from __future__ import annotations
@@ -57,25 +57,25 @@ from pisoft.models.precision import pin_precision
 from pisoft.store.parquet import OK
 from pisoft.workflow.commandline import run
 
-MATRIX_SIZE = 8192  # of the matrix multiplication that gives the peak
+MATRIX_SIZE = 8192  # of the matrix multiplication that measures the peak
 GIGA, TERA = 1e9, 1e12
 
 
 @dataclass(frozen=True)
 class Case:
-    """What is measured with one model.
+    """Measurements with one model.
 
     Attributes:
         shape: of the model, a key of :data:`measuring.SHAPES`.
-        tokens: of a record; of the template before it, `prefix`.
-        samples: evaluated together, as a job does; short ones fill a batch together.
-        draws: masks per π; the evaluation is left out without any.
+        tokens: of a record; `prefix`: of the template before it.
+        samples: evaluated together, like in a job; short ones share batches.
+        draws: masks per π; 0 skips the evaluation.
         grid: number of retaining probabilities.
         token_budgets: tokens per forward batch.
-        dtype: of the weights, or of the arithmetic where these have 4 bits.
+        dtype: of the weights, or of the arithmetic if weights have 4 bits.
         four_bit: whether the decoder's weights have 4 bits (nf4).
         methods: whether every attribution method is timed.
-        compiled: whether layers are compiled, as by `compile: true`; for the evaluation only.
+        compiled: whether layers are compiled, like with `compile: true`; for evaluation only.
     """
 
     shape: str
@@ -92,11 +92,11 @@ class Case:
 
     @property
     def model(self) -> tuple[str, torch.dtype, bool]:
-        """What the model is built from."""
+        """Arguments for building the model."""
         return self.shape, self.dtype, self.four_bit
 
 
-# Cases of one model follow one another, compiled ones last: layers stay compiled.
+# Cases of one model are consecutive, compiled ones last: layers stay compiled.
 CASES = {
     "8b": Case("8b", token_budgets=(4096, 16384, 65536)),
     "8b-methods": Case("8b", draws=0, methods=True),
@@ -122,7 +122,7 @@ CASES = {
 
 
 def memory_gb(device: torch.device) -> float:
-    """Return peak memory since the last reset; on a CPU that of the process since it began."""
+    """Return peak memory since the last reset; on a CPU, since the process started."""
     peak = peak_memory(device)
     megabytes = (peak["peak_device_memory_mb"], peak["peak_memory_mb"])
     return next(size for size in megabytes if size is not None) * 1e6 / GIGA
@@ -134,8 +134,8 @@ class Samples:
 
     Attributes:
         model: the explained model.
-        targets: what is perturbed, of equal length and behind the same tokens.
-        scores: one per token of a prompt, of all samples.
+        targets: perturbed inputs, of equal length and after the same tokens.
+        scores: one per token of a prompt, shared by all samples.
         settings: draws and π grid.
     """
 
@@ -147,7 +147,7 @@ class Samples:
     def evaluate(
         self, protocol: Protocol, budget: int, draws: int
     ) -> tuple[Perturber, StepEvaluation]:
-        """Measure a number of draws; return what has measured them, and the first step.
+        """Measure a number of draws; return the perturber used, and the first step.
 
         Raises:
             BenchmarkError: the model's predictions are not finite, or do not change.
@@ -165,7 +165,7 @@ class Samples:
 
 
 def draw_samples(model: LanguageModel, case: Case) -> Samples:
-    """Return samples of a case's size, of random tokens."""
+    """Return samples of a case's size, with random tokens."""
     rng = np.random.default_rng(1)
     template = rng.integers(3, model.vocabulary_size, case.prefix).tolist()
     perturbable = np.arange(case.prefix, case.prefix + case.tokens)
@@ -185,7 +185,7 @@ def draw_samples(model: LanguageModel, case: Case) -> Samples:
 def evaluation_rows(
     samples: Samples, protocol: Protocol, case: Case, peak: Callable[[], float]
 ) -> Iterator[Row]:
-    """Yield, for every budget, seconds, tokens per second and memory; then the noise floor."""
+    """Yield seconds, tokens per second and memory for every budget; then the noise floor."""
     model, target = samples.model, samples.targets[0]
     needed = forward_flops(model, target.length, protocol, len(target.prefix_ids))
     done: list[tuple[Perturber, StepEvaluation]] = []
@@ -218,7 +218,7 @@ def evaluation_rows(
 
 
 def timed_methods() -> list[str]:
-    """Return our methods that need no masked model, which would be a download."""
+    """Return our methods that need no masked model, to avoid a download."""
     return [
         name
         for name in available_methods()
@@ -257,7 +257,7 @@ def memory_row(name: str, memory: float, model: LanguageModel) -> Row:
 
 
 def measure(model: LanguageModel, case: Case) -> Iterator[Row]:
-    """Yield the rows of a case: of the attribution methods, then of both protocols."""
+    """Yield the rows of a case: attribution methods, then both protocols."""
     samples = draw_samples(model, case)
     if case.methods:
         for method in timed_methods():
@@ -273,10 +273,10 @@ def measure(model: LanguageModel, case: Case) -> Iterator[Row]:
 
 
 def cases_of(names: Sequence[str]) -> list[tuple[str, Case]]:
-    """Return the cases of these names.
+    """Return the cases with given names.
 
     Raises:
-        BenchmarkError: no such case; with the nearest match.
+        BenchmarkError: no such case; names the nearest match.
     """
     for name in names:
         if name not in CASES:

@@ -1,4 +1,4 @@
-"""What the benches share: the model, the clock, the FLOPs, the command line, and the report."""
+"""Shared by all benches: the model, the clock, the FLOPs, the command line, and the report."""
 
 from __future__ import annotations
 
@@ -77,22 +77,22 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True)
 class Usage:
-    """What a process took."""
+    """Resource usage of a process."""
 
     seconds: float  # wall clock
     cpu_seconds: float
-    memory: float  # bytes, at its peak
+    memory: float  # peak, in bytes
 
 
 def bench_parser(description: str | None, name: str) -> argparse.ArgumentParser:
-    """Return a bench's command line, with the option that says where its report goes."""
+    """Return a bench's command line, with the option for the path of its report."""
     parser = argparse.ArgumentParser(description=(description or "").partition("\n")[0])
     parser.add_argument("--output", type=Path, default=Path(f"results/bench/{name}.json"))
     return parser
 
 
 def usage_of(command: Sequence[str | Path], threads: int = 1) -> Usage:
-    """Run a Python command in a process of its own and return what it took.
+    """Run a Python command in a separate process and return its usage.
 
     Raises:
         BenchmarkError: it failed; its standard error is in the message.
@@ -116,15 +116,15 @@ def build_network(
     four_bit: bool = False,
     device: torch.device = CPU,
 ) -> LlamaForCausalLM:
-    """Return a Llama with random weights, always the same, made on the device itself.
+    """Return a Llama with random weights, always the same, created on the device.
 
     Args:
-        attention: transformers' name of the attention.
+        attention: name of the attention in transformers.
         shape: a key of :data:`SHAPES`.
-        dtype: of the weights, or of the arithmetic where these have 4 bits.
-        four_bit: whether the decoder's weights are of nf4; layers are quantised one by one, so
-            that no more than one is there in whole numbers.
-        device: where it is made.
+        dtype: of the weights, or of the arithmetic if weights have 4 bits.
+        four_bit: whether the decoder's weights are nf4; layers are quantised one by one, so that
+            only one at a time has full precision.
+        device: where it is created.
     """
     torch.manual_seed(0)
     config = LlamaConfig(**SHAPES[shape], bos_token_id=1, eos_token_id=2, pad_token_id=None)
@@ -143,7 +143,7 @@ def build_network(
 
 
 def _in_four_bits(layer: LlamaDecoderLayer) -> LlamaDecoderLayer:
-    """Return a decoder layer whose linear layers are quantised, as `quantization: nf4` does it."""
+    """Quantise the linear layers of a decoder layer, like `quantization: nf4`."""
     from bitsandbytes.nn import Linear4bit, Params4bit
 
     for part in (layer.self_attn, layer.mlp):
@@ -168,7 +168,7 @@ def best_seconds(
     warm_up: bool = True,
     device: torch.device = CPU,
 ) -> float:
-    """Return the shortest time of several runs, until the device has done the work."""
+    """Return the shortest time of several runs, each until the device has finished."""
     if warm_up:
         work()
     times = []
@@ -192,20 +192,19 @@ def peak_flops(
 def forward_flops(
     model: LanguageModel, length: int, protocol: Protocol = "dynamic", prefix: int = 0
 ) -> float:
-    """Return the FLOPs that one perturbed forward needs: a multiplication or an addition each.
+    """Return the FLOPs of one perturbed forward; multiplications and additions count separately.
 
-    Counted are the weight matrices of the decoder layers at every position behind the prefix, but
-    the last feed-forward block and the output head at the last position only; and attention over
-    the keys that causal attention lets a position see: queries times keys and maps times values
-    with dynamic routing, maps times values alone with fixed routing, where one map serves all
-    draws and no queries or keys are projected. Not counted are norms, softmax, activations,
-    rotations, distances, and masked keys.
+    Counts the weight matrices of the decoder layers at every position after the prefix (the last
+    feed-forward block and the output head only at the last position), and attention over the keys
+    visible to causal attention: queries times keys and maps times values with dynamic routing, only
+    maps times values with fixed routing, where all draws share one map and queries and keys are not
+    projected. Norms, softmax, activations, rotations, distances and masked keys are not counted.
 
     Args:
-        model: built as Llama is.
-        length: tokens behind the prefix.
+        model: with the structure of Llama.
+        length: tokens after the prefix.
         protocol: `dynamic` or `fixed` routing.
-        prefix: tokens whose keys and values are at hand.
+        prefix: tokens whose keys and values are cached.
     """
     layers, config = model.decoder.layers, model.network.config
     blocks = sum(p.numel() for layer in layers for p in layer.parameters() if p.dim() > 1)
@@ -223,7 +222,7 @@ def forward_flops(
 def row(
     name: str, value: float, peer: str, ratio: float, *, unit: str = "", aim: Aim = None
 ) -> Row:
-    """Return one line of the report; the ratio is held to the aim, `met` is null without one."""
+    """Return a line of the report; `met` compares the ratio with the aim, null without one."""
     low, high = aim if isinstance(aim, tuple) else (aim, float("inf"))
     return {
         "name": name,
@@ -237,7 +236,7 @@ def row(
 
 
 def report(rows: Sequence[Row], path: Path, **facts: Any) -> None:
-    """Print the lines; write them as a JSON list, with facts as the key `rows` beside these."""
+    """Print the lines; write them as a JSON list or, with facts, as key `rows` next to these."""
     write_json(path, {**facts, "rows": list(rows)} if facts else list(rows))
     print_rows(rows)
 
@@ -275,6 +274,6 @@ def _markdown(rows: Sequence[Row]) -> str:
 
 
 def write_json(path: Path, content: Any) -> None:
-    """Write a report, and the folder it lies in."""
+    """Write a report, creating its folder."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")

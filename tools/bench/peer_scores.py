@@ -1,10 +1,10 @@
-"""Scores that the authors' code gives: `python peer_scores.py PEER MODEL_FOLDER PROMPTS SCORES`.
+"""Scores of the authors' code: `python peer_scores.py PEER MODEL_FOLDER PROMPTS SCORES`.
 
-Runs in the environment of the peers (`peers.txt`), without this benchmark, one peer to a process:
-lxt and GIM change transformers for the whole process. Reads prompts as JSON, a list of
-{input_ids, target, content, space}, and writes one list of scores for each. Models are Llama's, in
-float64. `content` are the positions that masks may empty: the other tokens are always there, and an
-absent one has an embedding of zeros. `space` is the token that GIM compares with.
+Runs in the environment of the peers (`peers.txt`), without this benchmark, one peer per process:
+lxt and GIM patch transformers for the whole process. Reads prompts as JSON, a list of
+{input_ids, target, content, space}, and writes one list of scores per prompt. Models are Llamas in
+float64. `content` lists the positions that masks may zero: absent tokens have an embedding of
+zeros, all other tokens are always present. `space` is the token of GIM's baseline.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ Prompt = dict[str, Any]
 
 
 class Peer:
-    """A model, and what peers ask of it.
+    """A model with the functions that peers need.
 
     Args:
         folder: of the model.
-        attention: transformers' name of the attention.
+        attention: name of the attention in transformers.
     """
 
     def __init__(self, folder: Path, attention: str = "eager") -> None:
         config = AutoConfig.from_pretrained(folder)
-        if rope := getattr(config, "rope_parameters", None):  # as transformers 5 writes it
+        if rope := getattr(config, "rope_parameters", None):  # format of transformers 5
             config.rope_theta, config.rope_scaling = rope["rope_theta"], rope
         self.network = AutoModelForCausalLM.from_pretrained(
             folder, config=config, dtype=torch.float64, attn_implementation=attention
@@ -71,7 +71,7 @@ class Peer:
 
 
 def lxt_scores(rules: str, folder: Path, prompts: list[Prompt]) -> list[list[float]]:
-    """Return the relevance that lxt's patches give."""
+    """Return the relevance under lxt's patches."""
     from lxt.efficient import monkey_patch
     from lxt.efficient.models import llama
 
@@ -81,7 +81,7 @@ def lxt_scores(rules: str, folder: Path, prompts: list[Prompt]) -> list[list[flo
 
 
 def explained(peer: Peer, prompt: Prompt) -> list[float]:
-    """Return what `gim.explain` gives."""
+    """Return the scores of `gim.explain`."""
     import gim
 
     target, space = prompt["target"], prompt["space"]
@@ -90,16 +90,16 @@ def explained(peer: Peer, prompt: Prompt) -> list[float]:
 
 
 def gim_scores(folder: Path, prompts: list[Prompt]) -> list[list[float]]:
-    """Return what GIM gives as it is."""
+    """Return the scores of unmodified GIM."""
     peer = Peer(folder, "sdpa")
     return [explained(peer, prompt) for prompt in prompts]
 
 
 def gim_parts_scores(folder: Path, prompts: list[Prompt]) -> list[list[float]]:
-    """Return what GIM gives where its parts reach what they change.
+    """Return the scores of GIM on modules that its patches apply to.
 
     These are PyTorch's norms and a softmax without `dtype`; transformers' Llama has neither. The
-    scaling at the product of gate and up branch is added, as the paper describes it.
+    paper's scaling at the product of gate and up branch is added.
     """
     from gim.context.attention import scale_grad
 
@@ -177,7 +177,7 @@ def ifr_scores(folder: Path, prompts: list[Prompt]) -> list[list[float]]:
 
 def context_cite_scores(folder: Path, prompts: list[Prompt]) -> list[list[float]]:
     """Return the weights of ContextCite's solver, fitted to all masks of the content."""
-    # The file alone: the package downloads data when it is imported.
+    # Only the file: importing the package downloads data.
     file = distribution("context_cite").locate_file("context_cite/solver.py")
     solver = run_path(str(file))["LassoRegression"]()
     peer, scores = Peer(folder), []
@@ -194,10 +194,10 @@ def shap_scores(folder: Path, prompts: list[Prompt]) -> list[list[float]]:
 
     peer, scores = Peer(folder), []
     for prompt in prompts:
-        none, every = (np.full((1, len(prompt["content"])), value) for value in (0.0, 1.0))
+        none, full = (np.full((1, len(prompt["content"])), value) for value in (0.0, 1.0))
         masker = shap.maskers.Independent(none)
         explainer = shap.explainers.Exact(partial(peer.probabilities, prompt), masker)
-        scores.append(on_content(prompt, explainer(every).values[0]))
+        scores.append(on_content(prompt, explainer(full).values[0]))
     return scores
 
 

@@ -1,10 +1,10 @@
-"""Scores of methods beside those of their authors' code: `make bench-peers [MODEL_FOLDER=…]`.
+"""Comparing scores of methods with their authors' code: `make bench-peers [MODEL_FOLDER=…]`.
 
-The same tokens and the same target, in float64: here by this benchmark, there by `peer_scores.py`
-in an environment of its own (`peers.txt`). The model is a small Llama with random weights, or any
-other Llama with `--model-folder`. Prompts are few and short, so that all masks can be read. Prints
-a table in Markdown and writes results/bench/peers.json with its rows: the largest difference as a
-share of the largest score, and Spearman's ρ, each the worst of the prompts.
+Both explain the same tokens and target in float64: this benchmark here, `peer_scores.py` in its own
+environment (`peers.txt`). The model is a small Llama with random weights, or another Llama given by
+`--model-folder`. Prompts are few and short, so that all masks can be read. Prints a Markdown table
+and writes its rows to results/bench/peers.json: the largest difference relative to the largest
+score, and Spearman's ρ, each for the worst prompt.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ ALL_MASKS = 2**12  # more than any text above has
 
 @dataclass(frozen=True)
 class Pair:
-    """A method, and the peer whose scores it should have."""
+    """A method and the peer whose scores it should match."""
 
     method: str
     peer: str  # a key of peer_scores.PEERS

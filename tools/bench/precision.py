@@ -1,13 +1,12 @@
-"""What a number type does to metrics and scores: `make bench-precision MODEL_FOLDER=… TEXTS=…`.
+"""Effect of the dtype on metrics and scores: `make bench-precision MODEL_FOLDER=… TEXTS=…`.
 
-The first lines of a file of texts (up to a tab, if there is one) are classified by a real instruct
-model and evaluated with one draw, everything at once: in float64, in narrower types, and in 16-bit
-types with logits rounded like them, as they were before the head answered in float32. Scores are
-those of saliency in float64, so that only the evaluation differs. Prints three tables in Markdown,
-and writes results/bench/precision.json with their rows: mean absolute differences from float64,
-and from the same type in batches of fewer tokens; and for every method that needs the explained
-model alone, the rank correlation of its scores in bfloat16 with those of the same weights in
-float32.
+A real instruct model classifies the first lines of a file of texts (up to a tab), which are then
+evaluated with one draw, all at once: in float64, in narrower dtypes, and in 16-bit dtypes with
+logits rounded to them, as before output heads returned float32. Scores are saliency's in float64,
+so that only the evaluation differs. Prints three Markdown tables and writes their rows to
+results/bench/precision.json: mean absolute differences from float64, and from the same dtype in
+batches of fewer tokens; and, for every method that needs only the explained model, the rank
+correlation of its scores in bfloat16 with its scores in float32 for the same weights.
 """
 
 from __future__ import annotations
@@ -38,14 +37,14 @@ from pisoft.store.parquet import OK
 from pisoft.store.scope import perturbable_positions
 from pisoft.workflow.commandline import run
 
-TASK = (  # of the catalogue's sentiment datasets
+TASK = (  # from the catalogue's sentiment datasets
     "You are a helpful sentiment classifier. Please help to do the sentiment classification of the "
     "given text and respond ONLY with the single word Positive or Negative."
 )
 TYPES = ("float32", "bfloat16", "float16")
 SETTINGS = EvaluationSettings(draws=1)
 BUDGETS = (1024, 256)  # tokens per forward batch
-Numbers = dict[str, np.ndarray]  # by name of the column, a row for each text
+Numbers = dict[str, np.ndarray]  # by column, a row per text
 
 
 def build_prompt(model: LanguageModel, text: str) -> Prompt:
@@ -77,7 +76,7 @@ def evaluate(
         raise BenchmarkError(f"--texts: not all can be evaluated: {', '.join(failed)}")
     rows = [step.rows()[1:] for step in steps]  # without the original metrics
     h0 = np.array([step.h0 for step in steps])[:, None]
-    ns, nc = (np.array([[r[f"{m}_distances"] for r in of] for of in rows]) for m in METRICS)
+    ns, nc = (np.array([[r[f"{m}_distances"] for r in step] for step in rows]) for m in METRICS)
     grid = np.array(SETTINGS.pi_grid)
     return {
         "a draw's distance": np.concatenate([ns, nc], axis=1)[..., 0],
@@ -89,7 +88,7 @@ def evaluate(
 
 @contextmanager
 def rounded_logits(model: LanguageModel) -> Iterator[None]:
-    """Let a model's head answer in the type of its weights."""
+    """Make a model's head return logits in the dtype of its weights."""
     head = vars(model.network.get_output_embeddings())
     forward = head.pop("forward")
     yield
@@ -115,7 +114,7 @@ def agreement_row(model: LanguageModel, name: str, prompts: list[Prompt]) -> dic
 
 
 def main(arguments: argparse.Namespace) -> None:
-    """Evaluate in every type, print and write.
+    """Evaluate in every dtype, print and write.
 
     Raises:
         BenchmarkError: no such model or file, or a text that cannot be evaluated.

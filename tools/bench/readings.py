@@ -1,18 +1,17 @@
-"""What the readings that the paper leaves open change: one run's records, evaluated under each.
+"""Effects of readings that the paper leaves open: one run's records, evaluated under each.
 
 `make bench-readings CONFIG=config/local.yaml LOCAL_ROOT=DIR SETTINGS='max_samples=12'`. A reading
 of the evaluation changes one key of the run file; its results are recomputed in the same folder,
-results/readings, where Snakemake makes no more than they need. Readings of methods are methods
-beside their defaults. Prints two tables in Markdown and writes results/bench/readings.json with
-their rows.
+results/readings, where Snakemake updates only what changed. Readings of a method are run as
+additional methods. Prints two Markdown tables and writes their rows to results/bench/readings.json.
 
-Distances may also be squared: from the draws of the run itself.
+Squared distances are another reading, computed from the draws of the run itself.
 
 The first table has a row per reading and metric: the mean of the methods' values (each averaged
-over datasets, as in the tables of the run), under the run's own settings and under the reading;
-the method whose value changes most; and Kendall's τ between both orders of the methods. The second
+over datasets, like in the tables of the run), under the run's own settings and under the reading;
+the method whose value changes most; and Kendall's τ between the two orders of methods. The second
 has a row per reading of a method: Kendall's τ of its scores with the default's, mean over samples
-and range over datasets, and how far both AUCs are above the default's.
+and range over datasets, and the differences of both AUCs from the default's.
 """
 
 from __future__ import annotations
@@ -73,7 +72,7 @@ READINGS: dict[str, dict[str, Any]] = {
     "operator: zero": {"ranking": {"operator": "zero"}},
     "flip_of: first_token": {"ranking": {"flip_of": "first_token"}},
 }
-# Method, then what its reading is called and the options that make it.
+# Method, then the name of its reading and the options of the reading.
 VARIANTS: dict[str, dict[str, dict[str, Any]]] = {
     "value_zeroing": {
         "raw mean": {"threshold": 0, "normalise_layers": False, "final_norm": False},
@@ -121,7 +120,7 @@ def main(arguments: argparse.Namespace) -> None:
 
 
 def _base(path: Path, changes: Iterable[str]) -> dict[str, Any]:
-    """Return the run file with the readings of methods beside their defaults."""
+    """Return the run file with the readings of methods added to their defaults."""
     settings = load_configfile(path)
     for change in changes:
         key, _, value = change.partition("=")
@@ -141,7 +140,7 @@ def _name(method: str, index: int) -> str:
 
 
 def _make(settings: Mapping[str, Any], directory: Path, *targets: str) -> None:
-    """Run the workflow as far as some of the run's files.
+    """Run the workflow up to some of the run's files.
 
     Raises:
         BenchmarkError: it fails.
@@ -158,7 +157,7 @@ def _make(settings: Mapping[str, Any], directory: Path, *targets: str) -> None:
 
 
 def _averages(results: Path) -> pd.DataFrame:
-    """Return the averages over datasets: a row per method, a column per model and metric."""
+    """Return averages over datasets: a row per method, a column per model and metric."""
     rows = Files(statistics=[results / STATISTICS]).rows("statistics", dataset=AVERAGE)
     rows = rows[rows["metric"].isin(METRICS)]
     return rows.pivot(index="method", columns=["model", "metric"], values="value")
@@ -168,7 +167,7 @@ def _squared(results: Path, before: pd.DataFrame) -> pd.DataFrame:
     """Return the averages with 1 minus the Bhattacharyya coefficient in place of its root."""
     datasets = set(load_rows(results / STATISTICS, "statistics")["dataset"])
     files = sorted((results / "data/soft/dynamic").glob("*/*/*.parquet"))
-    paths = [path for path in files if path.stem in datasets]  # others are of an earlier run
+    paths = [path for path in files if path.stem in datasets]  # others are from an earlier run
     if missing := datasets - {AVERAGE} - {path.stem for path in paths}:
         raise BenchmarkError(f"dataset '{min(missing)}': is cut into shards; set shard_size: null")
     with tempfile.TemporaryDirectory() as folder:
@@ -188,7 +187,7 @@ def _squared(results: Path, before: pd.DataFrame) -> pd.DataFrame:
 
 
 def reading_rows(name: str, before: pd.DataFrame, after: pd.DataFrame) -> list[dict[str, Any]]:
-    """Return how much a reading of the evaluation changes, for what it changes at all."""
+    """Return the effect of a reading of the evaluation on the metrics that it changes."""
     rows = []
     for model, metric in before.columns:
         old, new = (frame.loc[DEFAULTS, (model, metric)] for frame in (before, after))
@@ -211,7 +210,7 @@ def reading_rows(name: str, before: pd.DataFrame, after: pd.DataFrame) -> list[d
 
 
 def _method_rows(results: Path, averages: pd.DataFrame) -> list[dict[str, Any]]:
-    """Return how far the readings of methods are from their defaults."""
+    """Return the differences between readings of methods and their defaults."""
     files = sorted((results / "data/summary/method_agreement").glob("*/*.parquet"))
     agreement = Files(method_agreement=files).rows("method_agreement", metric="kendall_tau")
     rows = []
@@ -239,7 +238,7 @@ def parser() -> argparse.ArgumentParser:
     """Return the command line."""
     parser = bench_parser(__doc__, "readings")
     parser.add_argument("--configfile", required=True, type=Path, help="run file to start from")
-    parser.add_argument("--config", nargs="*", default=[], help="its keys to change, KEY=VALUE")
+    parser.add_argument("--config", nargs="*", default=[], help="keys to change, KEY=VALUE")
     parser.add_argument("--directory", type=Path, default=Path(), help="where results/ is")
     return parser
 

@@ -1,4 +1,4 @@
-"""Cells of a finished run: what their evaluations read, and draws measured with other seeds."""
+"""Cells of a finished run: the inputs of their evaluations, and draws with other seeds."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from pisoft.store.parquet import OK, read_provenance, read_rows
 
 @dataclass(frozen=True)
 class Cell:
-    """One model, method and dataset of a run, with what its evaluation has read."""
+    """One model, method and dataset of a run, with the inputs of its evaluation."""
 
     name: str
     settings: EvaluateJob
@@ -38,18 +38,18 @@ class Cell:
     samples: Sequence[tuple[dict[str, Any], dict[str, Any], list[dict[str, Any]]]]
 
     def steps(self, evaluation: DrawSettings, seed: int) -> list[list[StepEvaluation]]:
-        """Return the steps of every block of samples, nothing measured yet."""
+        """Return the steps of every block of samples, not measured yet."""
         in_blocks = blocks(self.samples, self.settings.block_size)
         return evaluations_of_cell(self.model, in_blocks, evaluation, seed)
 
 
 @dataclass(frozen=True)
 class Pool:
-    """What single draws give.
+    """Curves of single draws.
 
     Attributes:
         grid: retaining probabilities, (P,).
-        curves: a metric at every π, by metric, (repetitions R, steps S, P, draws K).
+        curves: values at every π, by metric, (repetitions R, steps S, P, draws K).
     """
 
     grid: Sequence[float]
@@ -65,24 +65,24 @@ class Pool:
 
     @property
     def finite(self) -> np.ndarray:
-        """Return which steps have failed in no repetition, (S,)."""
+        """Return a mask of steps without failed repetitions, (S,)."""
         return np.all(
             [np.isfinite(areas).all(axis=(0, 2)) for areas in self.areas.values()], axis=0
         )
 
     def on_steps(self, kept: np.ndarray) -> Pool:
-        """Return the pool of some steps only."""
+        """Return the pool restricted to some steps."""
         return Pool(self.grid, {metric: curves[:, kept] for metric, curves in self.curves.items()})
 
 
 def run_parser(description: str | None, name: str) -> argparse.ArgumentParser:
-    """Return the command line of a bench of a finished run's cells."""
+    """Return the command line of a bench on a finished run's cells."""
     parser = bench_parser(description, name)
     parser.add_argument("--run", type=Path, default=Path("results/demo"), help="a finished run")
     parser.add_argument("--protocol", choices=get_args(Protocol), default="dynamic")
     for kind in ("models", "datasets", "methods"):
         parser.add_argument(f"--{kind}", nargs="+", help="names; default: the run's first")
-    parser.add_argument("--model-folder", type=Path, help="local weights, if the run has not them")
+    parser.add_argument("--model-folder", type=Path, help="local weights, if the run lacks them")
     parser.add_argument("--samples", type=int, default=20, help="first samples of each dataset")
     return parser
 
@@ -91,7 +91,7 @@ def chosen_files(arguments: argparse.Namespace) -> list[Path]:
     """Return the soft files of the chosen models, methods and datasets.
 
     Raises:
-        BenchmarkError: no finished run, or a name that it does not have.
+        BenchmarkError: the run is not finished, or lacks a name.
     """
     root = arguments.run / "data/soft" / arguments.protocol
     return [
@@ -103,7 +103,7 @@ def chosen_files(arguments: argparse.Namespace) -> list[Path]:
 
 
 def _chosen(names: Sequence[str] | None, folder: Path, option: str) -> list[Path]:
-    """Return a folder's entries of these names, or its first entry."""
+    """Return a folder's entries with given names, or its first entry."""
     entries = {_name(path): path for path in sorted(folder.glob("[!.]*"))}
     if not entries:
         raise BenchmarkError(
@@ -117,19 +117,19 @@ def _chosen(names: Sequence[str] | None, folder: Path, option: str) -> list[Path
 
 
 def _first_shard(dataset: Path) -> Path:
-    """Return the first shard of a dataset; of several, made for more or fewer samples, any."""
+    """Return a first shard of a dataset; there may be several, for different sample counts."""
     return min(dataset.glob("0-*.parquet"))
 
 
 def _name(path: Path) -> str:
-    return path.name.removesuffix(".parquet")  # a stem would lose what follows the dot of `v0.3`
+    return path.name.removesuffix(".parquet")  # a stem would cut `v0.3` at its dot
 
 
 def read_cell(path: Path, arguments: argparse.Namespace) -> Cell:
-    """Read what the evaluation of a soft file has read, of the first samples.
+    """Read the evaluation inputs of a soft file, for the first samples.
 
     Raises:
-        BenchmarkError: unreadable files, or a file of another version of this benchmark.
+        BenchmarkError: files are unreadable, or from another version of this benchmark.
     """
     model, method, *part = path.relative_to(arguments.run / "data/soft" / arguments.protocol).parts
     raw = read_provenance(path).get("settings", {})

@@ -1,22 +1,22 @@
-"""What Snakemake's driver takes while jobs run, by job-rate limit: `make bench-scheduler`.
+"""CPU time of Snakemake's driver while jobs run, by job-rate limit: `make bench-scheduler`.
 
-Prints a table and writes results/bench/scheduler.json: `runs`, all that was measured of the best
-run of each workload and setting, and `rows`, a list of {name, value, unit, peer, ratio, aim, met}
-with the driver's CPU seconds, held against those of the first setting.
+Prints a table and writes results/bench/scheduler.json: `runs`, all measurements of the best run of
+each workload and setting, and `rows`, a list of {name, value, unit, peer, ratio, aim, met} with the
+driver's CPU seconds, compared with the first setting.
 
-Snakemake limits the rate of jobs, 100 a second if nothing else is asked for. Every round of its
-scheduler that leaves jobs waiting starts a timer, as long as the span of the limit, that calls for
-another round; so every job that ends while others wait adds one more round per span, for as long as
-jobs wait. A longer span at the same rate has fewer rounds, but Snakemake waits for its last timer
-at the end. Without a limit there is neither timer nor wait; no option switches it off, a hook does.
-Another hook, the benchmark's own (`pisoft.workflow.internals`), leaves one timer at a time.
+Snakemake limits the rate of jobs, by default to 100 per second. Every round of its scheduler that
+leaves jobs waiting starts a timer with the span of the limit, which triggers another round; so
+every job that ends while others wait adds one round per span until no jobs wait. A longer span at
+the same rate has fewer rounds, but Snakemake waits for its last timer at the end. Without a limit
+there is neither timer nor wait; no option turns it off, but a hook does. Another hook, the
+benchmark's own (`pisoft.workflow.internals`), allows one timer at a time.
 
-Workloads are run under each setting by turns, in a temporary folder: jobs that only make a file,
-then jobs that sleep, as ours take seconds, first limited by cores, then by GPUs, where each round
-calls the solver that chooses jobs. As in the benchmark, chains of three jobs (attribution and two
-evaluations of it) read the code they depend on, and one job reads the ends of all. That takes 15
-minutes; a thousand jobs without work take minutes more per setting, as a solver chooses among all
-that are ready.
+Workloads run under each setting in turn, in a temporary folder: jobs that only write a file, then
+jobs that sleep, as ours take seconds, limited first by cores, then by GPUs, where each round calls
+the solver that chooses jobs. Like in the benchmark, chains of three jobs (attribution and its two
+evaluations) read the code they depend on, and one job reads the ends of all chains. That takes 15
+minutes; a thousand jobs without work take minutes more per setting, because a solver chooses among
+all ready jobs.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ from pisoft.errors import BenchmarkError
 from pisoft.progress import progress
 from pisoft.workflow.commandline import run
 
-CODE_FILES = 15  # that each job reads
+CODE_FILES = 15  # read by each job
 CHAIN = 3  # jobs
 DRIVER = Path(__file__).with_name("driver.py")
-LATE = 0.8  # share of the time, from which on the load is the late one
+LATE = 0.8  # share of the time after which the load counts as late
 UNLIMITED = "no limit"
 ONE_TIMER = "one-timer"
 WORKFLOW = """\
@@ -95,7 +95,7 @@ rule summarise:
     shell:
         "touch {{output}}"
 """
-# Called once the scheduler is made and before its first round.
+# Called after the scheduler is created and before its first round.
 NO_LIMIT_HOOK = """
 
 onstart:
@@ -117,14 +117,14 @@ logger = logging.getLogger(__name__)
 class Workload:
     """Jobs of one kind."""
 
-    jobs: int  # about, without the last two
-    sleep: float  # seconds that each of them takes at least
+    jobs: int  # approximately, without the last two
+    sleep: float  # minimum seconds of each
     cores: int
     gpus: int
 
     @property
     def name(self) -> str:
-        """Return what is run, in words."""
+        """Return a description of the workload."""
         kind = f"of {self.sleep:g} s" if self.sleep else "without work"
         limit = f"{self.gpus} GPUs" if self.gpus < self.cores else f"{self.cores} cores"
         return f"{self.jobs} jobs {kind} on {limit}"
@@ -132,14 +132,14 @@ class Workload:
 
 @dataclass(frozen=True)
 class Load:
-    """What the driver has taken."""
+    """Load of the driver."""
 
     cpu_seconds: float
     children_seconds: float  # CPU seconds of jobs and of the solver that chooses among them
     seconds: float  # without the wait
-    wait: float  # seconds between the end of the work and that of the process
+    wait: float  # seconds from the end of the work to the end of the process
     late: float  # share of a core, over the last fifth of the work
-    threads: int  # at most at a time
+    threads: int  # maximum at a time
 
 
 def measure(workload: Workload, setting: str) -> Load:
@@ -147,11 +147,11 @@ def measure(workload: Workload, setting: str) -> Load:
 
     Args:
         workload: the jobs.
-        setting: a rate limit or none, then words of Snakemake's command line; `one-timer` selects
-            the benchmark's hook.
+        setting: a rate limit or none, then arguments of Snakemake; `one-timer` selects the
+            benchmark's hook.
 
     Raises:
-        BenchmarkError: Snakemake has failed.
+        BenchmarkError: Snakemake failed.
     """
     limit, *options = split(setting)
     with tempfile.TemporaryDirectory(prefix="pisoft-bench-") as name:
@@ -185,7 +185,7 @@ def split(setting: str) -> list[str]:
 
 
 def make_workflow(workload: Workload, folder: Path, hook: str) -> None:
-    """Write the workflow, with a hook of its own, and the files that it reads."""
+    """Write the workflow, with its own hook, and the files that it reads."""
     (folder / "code").mkdir()
     for number in range(CODE_FILES):
         (folder / f"code/{number}.py").touch()
@@ -196,7 +196,7 @@ def make_workflow(workload: Workload, folder: Path, hook: str) -> None:
 
 
 def load_of(seen: dict[str, Any]) -> Load:
-    """Return the figures of a run from what its process has written."""
+    """Return the load of a run from the output of its process."""
     seconds = seen["seconds"]
     looks = [(when, cpu) for when, cpu, _ in seen["looks"] if when <= seconds]
     late = [look for look in looks if look[0] >= LATE * seconds] or looks[-1:]
@@ -232,7 +232,7 @@ def table(runs: Runs) -> Iterator[str]:
 
 
 def rows_of(runs: Runs, first: str) -> Iterator[Row]:
-    """Return the driver's CPU seconds, against those under the first setting."""
+    """Return the driver's CPU seconds, compared with the first setting."""
     for (workload, setting), load in runs.items():
         peer = runs[workload, first].cpu_seconds
         name, against = f"{workload.name}, {setting}", f"{first}: {peer:.3g} s"
@@ -240,7 +240,7 @@ def rows_of(runs: Runs, first: str) -> Iterator[Row]:
 
 
 def facts_of(runs: Runs) -> Iterable[dict[str, Any]]:
-    """Return all that was measured."""
+    """Return all measurements."""
     for (workload, setting), load in runs.items():
         yield {"workload": vars(workload), "setting": setting, **vars(load)}
 
@@ -285,15 +285,15 @@ def parser() -> argparse.ArgumentParser:
             f"500/5s --scheduler greedy {ONE_TIMER}",
             UNLIMITED,
         ],
-        help=f"rate limits as Snakemake writes them, or '{UNLIMITED}', each with further options",
+        help=f"rate limits in Snakemake's format, or '{UNLIMITED}', each with further options",
     )
     parser.add_argument(
         "--idle", type=int, nargs="*", default=[250], help="numbers of jobs without work"
     )
     parser.add_argument("--jobs", type=int, default=150, help="number of jobs that sleep")
-    parser.add_argument("--sleep", type=float, default=1.0, help="seconds that each of them takes")
+    parser.add_argument("--sleep", type=float, default=1.0, help="seconds that each of them sleeps")
     parser.add_argument("--cores", type=int, default=3, help="jobs at a time")
-    parser.add_argument("--repetitions", type=int, default=1, help="runs of which the best counts")
+    parser.add_argument("--repetitions", type=int, default=1, help="runs; the best counts")
     return parser
 
 

@@ -1,14 +1,13 @@
-"""What a job costs before and after its work: CPU seconds of every kind of job on tiny inputs.
+"""Overhead of a job: CPU seconds of every kind of job on tiny inputs.
 
-`make bench-start-up RUN=results/demo`. Repeats one job of every script that runs a model, and of
-those that prepare its input, of a finished run, with the settings that its result was made with;
-of training, tables and figures only the imports. Prints a table and writes
-results/bench/start_up.json, a list of {name, value, unit, peer, ratio, aim, met}.
+`make bench-start-up RUN=results/demo`. Repeats one job of a finished run, with its settings, for
+every script that runs a model or prepares its input; for training, tables and figures, only the
+imports. Prints a table and writes results/bench/start_up.json, a list of
+{name, value, unit, peer, ratio, aim, met}.
 
-Given are medians of user and system time of the whole process, its end included: it depends less
-than the wall clock on what else the machine does. They are compared with what importing torch
-and a model's class costs by itself; or, with `--against`, with the scripts of another checkout,
-by turns.
+Values are medians of user and system time of the whole process, including its exit, which depend
+less than wall-clock time on the machine's other load. They are compared with the cost of importing
+torch and a model's class, or, with `--against`, with the scripts of another checkout, in turn.
 """
 
 from __future__ import annotations
@@ -65,7 +64,7 @@ def model_jobs(run: Path, model: str, method: str, dataset: str, made: Path) -> 
 
 
 def rows(jobs: list[Command], against: Path | None, repetitions: int) -> Iterator[Row]:
-    """Measure each job and what it is compared with by turns, and yield a line for each."""
+    """Measure each job and its reference in turn, and yield a line for each."""
     peer = "torch and Llama" if against is None else "the other checkout"
     for script, *arguments in jobs:
         file = f"scripts/{script}.py"
@@ -82,7 +81,7 @@ def main(arguments: argparse.Namespace) -> None:
     """Run the jobs, print and write."""
     chosen = (arguments.model, arguments.method, arguments.dataset)
     with tempfile.TemporaryDirectory(prefix="pisoft-bench-") as folder:
-        # One evaluation is enough: protocols differ in their work only.
+        # One evaluation is enough: protocols differ only in their work.
         jobs = {job[0]: job for job in model_jobs(arguments.run, *chosen, Path(folder))}
         jobs |= {script: [script, "--help"] for script in IMPORTS_ONLY}
         measured = list(rows(list(jobs.values()), arguments.against, arguments.repetitions))

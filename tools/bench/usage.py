@@ -1,7 +1,7 @@
 """Run a command and print its wall-clock seconds, CPU seconds and peak memory in bytes, as JSON.
 
-A process of its own, because what a process has held at most counts what the one that started it
-held: this one holds next to nothing. Exits with the command's status.
+This is a separate process because peak memory includes the parent's, and this one uses next to
+nothing. Exits with the command's status.
 """
 
 import json
