@@ -1,4 +1,4 @@
-"""Does the order of methods depend on whether the model knows the answer? Of `make summary`."""
+"""Does the order of methods depend on whether the model is right? Part of `make summary`."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ FEWEST = 5  # samples on each side
 
 
 def by_answer(samples: pd.DataFrame, answers: pd.DataFrame, seed: int) -> pd.DataFrame:
-    """Compare the order of methods on samples that the model answers rightly with the others.
+    """Compare the order of methods on samples with right answers with the order on the others.
 
-    Then on those that it answers rightly and confidently: the margin is at least the median of the
-    dataset's right answers. The null hypothesis is that these answers are spread over the samples
-    of a dataset at random, so that this split is like :data:`SPLITS` random ones of the same sizes.
-    Tested is the variance over methods of the difference between a method's two means.
+    A second split takes right and confident answers: the margin is at least the median of the
+    dataset's right answers. The null hypothesis is that these answers are spread at random over a
+    dataset's samples, like :data:`SPLITS` random splits of the same sizes. The test statistic is
+    the variance over methods of the difference between a method's two means.
 
     Args:
         samples: `soft_samples` of one model: `protocol`, `metric`, `dataset`, `sample_id`,
             `method`, `value`, `status`.
-        answers: `dataset`, `sample_id`, `margin`, and `correct`, which is missing where no answer
-            is the right one.
+        answers: `dataset`, `sample_id`, `margin`, and `correct`, which is missing if there is no
+            right answer.
         seed: of the random splits.
 
     Returns:
         By `answers` (`right`, `right and confident`), `protocol` and `metric`: `n` of these
         samples and of the `others`, Kendall's τ between the means over both (`tau`), the range of
-        95 % of random splits (`low`, `high`), and `p_value`, the share of random splits with a
-        variance as large. No row with fewer than :data:`FEWEST` samples on a side.
+        95 % of random splits (`low`, `high`), and `p_value`, the share of random splits with at
+        least this variance. Splits with fewer than :data:`FEWEST` samples on a side have no row.
     """
     answers = answers.dropna(subset="correct").set_index("sample_id")
     right = answers["correct"].astype(bool)
@@ -46,8 +46,8 @@ def by_answer(samples: pd.DataFrame, answers: pd.DataFrame, seed: int) -> pd.Dat
     rows = [
         {"answers": name, "protocol": protocol, "metric": metric, **numbers}
         for name, chosen in splits.items()
-        for (protocol, metric), of in usable.groupby(["protocol", "metric"], sort=False)
-        for numbers in _compared(of, chosen, seed)
+        for (protocol, metric), group in usable.groupby(["protocol", "metric"], sort=False)
+        for numbers in _compared(group, chosen, seed)
     ]
     names = ["answers", "protocol", "metric", "n", "others", "tau", "low", "high", "p_value"]
     return pd.DataFrame(rows, columns=names)
@@ -55,7 +55,7 @@ def by_answer(samples: pd.DataFrame, answers: pd.DataFrame, seed: int) -> pd.Dat
 
 def _compared(rows: pd.DataFrame, chosen: pd.Series, seed: int) -> Iterator[dict[str, float]]:
     values = rows.pivot_table(index=["dataset", "sample_id"], columns="method", values="value")
-    values = values.dropna()  # a sample counts if every method has a number for it
+    values = values.dropna()  # only samples with a value of every method
     datasets = values.index.get_level_values("dataset")
     inside = chosen[values.index.get_level_values("sample_id")].to_numpy()
     if min(inside.sum(), (~inside).sum()) < FEWEST:

@@ -1,4 +1,4 @@
-"""Say what is wrong with a run's summary, an entry of the leaderboard: a line for each defect."""
+"""List the defects of a run's summary, an entry of the leaderboard, one per line."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from pisoft.workflow.commandline import run
 from summary import CELL, DIGITS, KEPT, Rows, Summary, read
 
 NOT_NEGATIVE = {*AUC_METRICS, "soft_ns", "soft_nc", "expected_retained", *SHARES}
-AT_MOST_ONE = {*NS, *SHARES}  # the others are ratios to a distance
+AT_MOST_ONE = {*NS, *SHARES}  # other metrics are ratios to a distance
 TOLERANCE = 10.0 ** (1 - DIGITS)  # relative, of means of rounded numbers
-ROUNDING = 1e-9  # absolute, of intervals that end at their value
+ROUNDING = 1e-9  # absolute, for intervals that end at their value
 COLUMNS = {column.name: column for column in RESULT}
 
 
 def main(arguments: argparse.Namespace) -> None:
-    """Print the defects of a file, or that there is none."""
+    """Print the defects of a file, or that it is fine."""
     lines = problems(arguments.file)
     for line in lines:
         print(line)
@@ -40,10 +40,10 @@ def main(arguments: argparse.Namespace) -> None:
 
 
 def problems(path: Path) -> list[str]:
-    """Return what is wrong with a summary: its form or, if that is right, its numbers.
+    """Return the defects of a summary: of its form or, if that is valid, of its numbers.
 
     Raises:
-        BenchmarkError: there is no such file, or it is no JSON.
+        BenchmarkError: the file does not exist, or is not JSON.
     """
     try:
         summary = Summary.model_validate(read(path))
@@ -60,7 +60,7 @@ def problems(path: Path) -> list[str]:
 
 
 def _tables(summary: Summary) -> Iterator[str]:
-    """Say which tables have columns or rows of another form than results."""
+    """Yield the defects of the form of tables, their columns and rows."""
     for kind in summary.results.keys() - KEPT.keys():
         yield f"results: unknown key '{kind}'{did_you_mean(kind, KEPT)}"
     tables = {f"results.{kind}": part for kind, part in summary.results.items()}
@@ -93,7 +93,7 @@ def _table(where: str, part: Rows, columns: Collection[str]) -> Iterator[str]:
 
 
 def _results(summary: Summary) -> Iterator[str]:
-    """Say which numbers are not plausible, or of something that has no name."""
+    """Yield implausible numbers, and rows with unknown names."""
     names = {
         "protocol": {*summary.protocols},
         "model": summary.models,
@@ -123,7 +123,7 @@ def _cell(row: Mapping[str, Any]) -> str:
 
 
 def _row(row: Mapping[str, Any]) -> Iterator[str]:
-    """Say what is wrong with a number, given with all columns of results."""
+    """Yield the defects of a number, given with all columns of results."""
     value, low, high = row["value"], row["low"], row["high"]
     if not np.isnan(value) and row["n"] < 1:
         yield f"n is {row['n']}, but there is a value; allowed from 1"
@@ -139,7 +139,7 @@ def _row(row: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _range(row: Mapping[str, Any], signed: bool) -> Iterator[str]:
-    """Say whether a value is outside its metric's range."""
+    """Yield a defect if a value is outside its metric's range."""
     value, metric = row["value"], row["metric"]
     if value < 0 and metric in NOT_NEGATIVE and not (signed and metric in NS):
         yield f"value is {value:g}; allowed from 0"
@@ -148,9 +148,9 @@ def _range(row: Mapping[str, Any], signed: bool) -> Iterator[str]:
 
 
 def _ranks(rows: pd.DataFrame) -> Iterator[str]:
-    """Say which ranks of a metric's methods its values and their direction contradict.
+    """Yield ranks of methods that contradict the metric's values and direction.
 
-    Methods whose rounded values are equal may have any order among them.
+    Methods with equal rounded values may have any order.
     """
     metric = METRICS.get(rows["metric"].iloc[0]) if len(rows) else None
     if metric is None or metric.best is None:
@@ -169,7 +169,7 @@ def _ranks(rows: pd.DataFrame) -> Iterator[str]:
 
 
 def _means(summary: Summary) -> Iterator[str]:
-    """Say which means are not those of the datasets' means, or of the samples' values."""
+    """Yield means that do not match the datasets' means, or the samples' values."""
     keys = ["protocol", "operator", "model", "metric", "method"]
     rows = summary.numbers.rows["statistics"]
     by_keys = rows[rows["dataset"] != AVERAGE].groupby(keys)
@@ -188,7 +188,7 @@ def _means(summary: Summary) -> Iterator[str]:
 
 
 def _unequal(whose: str, rows: pd.DataFrame) -> Iterator[str]:
-    """Say where `value` or `n` differs from the expected one."""
+    """Yield differences of `value` or `n` from the expected one."""
     for keys, row in zip(rows.index, rows.to_dict("records"), strict=True):
         for name in ("value", "n"):
             given, expected = row[name], row[f"{name}_expected"]

@@ -1,8 +1,8 @@
-"""Which runs may be compared: those of the same settings, but for some that change no number.
+"""Comparability of runs: equal settings, except those that change no number.
 
-A setting of two runs is the same, different, or stated by one of them alone. As in the comparison
-with the paper (:mod:`pisoft.statistics.published_settings`), it concerns some metrics and datasets,
-and values that change nothing but the precision of a number are one value.
+A setting of two runs is equal, different, or stated by only one of them. As in the comparison with
+the paper (:mod:`pisoft.statistics.published_settings`), it concerns some metrics and datasets, and
+values that only change a number's precision count as equal.
 """
 
 from __future__ import annotations
@@ -23,18 +23,17 @@ from pisoft.statistics.published_settings import NO_NUMBER, OPEN_TEXT, SETTINGS,
 Settings = Mapping[str, Any]
 NOT_STATED = "not stated"
 PRECISION = {"seed", "max_samples", "statistics"}  # which samples and resamples, and how many
-METHOD_KEYS = {"masked_model", "layer_study"}  # beside options, what only a method depends on
-# What records, prompts and answers of a catalogue entry depend on.
+METHOD_KEYS = {"masked_model", "layer_study"}  # with options, what only methods depend on
+# Keys that determine the records, prompts and answers of a catalogue entry.
 ENTRY_KEYS = {"source", "chat_template", "task", "fields", "labels", "messages"}
 ENTRY_KEYS |= {"max_words", "truncate"}
 ESTIMATES = {"parameters", "layers"}  # of a source, for `make plan`
 
 
 def run_settings(config: Config) -> dict[str, Any]:
-    """Return what a run's numbers depend on, by `SECTION.KEY` or by `NAME.KEY` of an entry.
+    """Return the settings that a run's numbers depend on, by `SECTION.KEY` or entry's `NAME.KEY`.
 
-    Values are those of JSON. Of paths, the last part is kept: files lie elsewhere on other
-    machines.
+    Values are JSON. Only the last part of paths is kept, because folders differ between machines.
     """
     job, run_file = PublishedJob.of(config), config.run_file
     values = settings_of(job, job.options)
@@ -58,10 +57,10 @@ def run_settings(config: Config) -> dict[str, Any]:
 
 
 def _portable(value: Any) -> Any:
-    """Return a value without estimates, and of paths the last part."""
+    """Return a value without estimates, with paths cut to their last part."""
     if not isinstance(value, dict):
         return value
-    kept = {key: one for key, one in value.items() if key not in ESTIMATES}
+    kept = {key: item for key, item in value.items() if key not in ESTIMATES}
     if "path" in kept:
         paths = [kept["path"]] if isinstance(kept["path"], str) else kept["path"]
         kept["path"] = [PurePath(path).name for path in paths]
@@ -69,7 +68,7 @@ def _portable(value: Any) -> Any:
 
 
 def deciding(settings: Settings) -> dict[str, Any]:
-    """Return the settings that decide numbers; values that change precision alone are one."""
+    """Return the settings that decide numbers; values that only change precision are equal."""
     decide = {}
     for key, value in settings.items():
         setting = SETTINGS.get(key)
@@ -90,7 +89,7 @@ def settings_hash(settings: Settings) -> str:
 def cell_settings(
     settings: Settings, owners: Mapping[str, set[str]], **cell: str
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the deciding settings of a cell, and those that a single method depends on.
+    """Return the deciding settings of a cell, and those that only single methods depend on.
 
     Args:
         settings: of a run.
@@ -102,7 +101,7 @@ def cell_settings(
     here = {cell["model"], *(owners["datasets"] if dataset == AVERAGE else {dataset}), ""}
     is_open = settings.get(f"{dataset}.task") != "classification"
     for key, value in deciding(settings).items():
-        names = (name for of in owners.values() for name in of if key.startswith(f"{name}."))
+        names = (name for kind in owners.values() for name in kind if key.startswith(f"{name}."))
         owner, setting = max(names, key=len, default=""), SETTINGS.get(key)
         if owner in owners["methods"] or key.split(".")[0] in METHOD_KEYS:
             method_settings[key] = value

@@ -24,7 +24,7 @@ all in scope, with default options. ReAGent's number is an upper bound. Many pas
 tokens before the first difference are read once.
 """
 
-Schema = Mapping[str, Any]  # a part of a JSON schema
+Schema = Mapping[str, Any]  # part of a JSON schema
 _LIMITS = {
     "exclusiveMinimum": "> {}",
     "minimum": "≥ {}",
@@ -39,12 +39,12 @@ _LIMITS = {
 def reference(
     page: str, methods: Mapping[str, MethodClass], costs: Mapping[str, Sequence[float]]
 ) -> str:
-    """Return the reference page with the tables that stand below its mark, as Markdown.
+    """Return the reference page with its generated tables below the mark, as Markdown.
 
     `costs` are each method's passes for one explained step and for ten; see :data:`PASSES`.
 
     Raises:
-        BenchmarkError: it has no such mark.
+        BenchmarkError: the page has no mark.
     """
     text, mark, _ = page.partition(MARK)
     if not mark:
@@ -63,12 +63,12 @@ def reference(
 
 
 def _sections(schema: Schema, path: str, definitions: Schema) -> Iterator[str]:
-    """Yield the table of a section's keys, then those of the sections inside."""
+    """Yield the table of a section's keys, then the tables of its subsections."""
     keys = {name: key for name, key in schema["properties"].items() if name != "kind"}
     nested = {name: [*_nested(key, f"{path}{name}", definitions)] for name, key in keys.items()}
     rows = _rows(schema, {name: sections[0][0] for name, sections in nested.items() if sections})
     yield markdown_table(("key", "type", "default", "meaning"), [*rows])
-    for place, section in (one for sections in nested.values() for one in sections):
+    for place, section in (item for sections in nested.values() for item in sections):
         kind = section["properties"].get("kind")
         yield f"### `{place}`" + (f" with `kind: {kind['const']}`\n" if kind else "\n")
         yield f"{section['description']}\n"
@@ -76,7 +76,7 @@ def _sections(schema: Schema, path: str, definitions: Schema) -> Iterator[str]:
 
 
 def _nested(key: Schema, path: str, definitions: Schema) -> Iterator[tuple[str, Schema]]:
-    """Yield the sections that a key leads to, with their key paths."""
+    """Yield the subsections of a key, with their key paths."""
     if "$ref" in key:
         yield path, definitions[key["$ref"].rpartition("/")[2]]
     inner = [("", choice) for choice in key.get("anyOf") or key.get("oneOf") or ()]
@@ -87,8 +87,8 @@ def _nested(key: Schema, path: str, definitions: Schema) -> Iterator[tuple[str, 
 
 
 def _rows(schema: Schema, places: Mapping[str, str]) -> Iterator[tuple[str, str, str, str]]:
-    """Yield key, type, default and meaning of every key; `places` are those of sections inside."""
-    # An entry needs these keys unless it extends another one.
+    """Yield key, type, default and meaning of every key; `places` are paths of subsections."""
+    # An entry needs these keys unless it extends another entry.
     required = schema["anyOf"][0]["required"] if "anyOf" in schema else schema.get("required", ())
     for name, key in schema.get("properties", {}).items():
         if name == "kind":
@@ -102,7 +102,7 @@ def _rows(schema: Schema, places: Mapping[str, str]) -> Iterator[tuple[str, str,
 
 
 def _type(key: Schema, plural: str = "") -> str:
-    """Return one type and its limits in the words of YAML."""
+    """Return one type and its limits, in YAML's terms."""
     limits = [text.format(key[name]) for name, text in _LIMITS.items() if name in key]
     return f"{_type_name(key, plural)} {' and '.join(limits)}".rstrip()
 

@@ -15,10 +15,10 @@ EXTENDS = "Start from another entry of the catalogue; keys given here replace it
 
 def schemas() -> dict[str, str]:
     """Return the text of every schema file by its path in the repository."""
-    every = {"run": run_schema(), **{kind: catalogue_schema(kind) for kind in ENTRIES}}
+    by_name = {"run": run_schema(), **{kind: catalogue_schema(kind) for kind in ENTRIES}}
     return {
         f"config/schema/{name}.schema.json": json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
-        for name, schema in every.items()
+        for name, schema in by_name.items()
     }
 
 
@@ -39,7 +39,7 @@ def run_schema() -> dict[str, Any]:
 def catalogue_schema(kind: str) -> dict[str, Any]:
     """Return the JSON Schema of a catalogue file, one of `ENTRIES`: from names to entries.
 
-    An entry may extend another one, and then nothing is required of it.
+    An entry that extends another has no required keys.
     """
     model = ENTRIES[kind]
     entry = model.model_json_schema()
@@ -50,7 +50,7 @@ def catalogue_schema(kind: str) -> dict[str, Any]:
     }
     if required := entry.pop("required", None):
         entry["anyOf"] = [{"required": required}, {"required": ["extends"]}]
-    else:  # an entry of defaults only may be left empty
+    else:  # an entry with only defaults may be empty
         entry["type"] = ["object", "null"]
     return {
         "$schema": _DIALECT,

@@ -1,7 +1,7 @@
 """List the differences between two finished runs: Parquet, CSV, LaTeX, HTML text and figures.
 
-Compares the files that both runs have, names those that only one has, and prints per file the
-largest difference of a number and the number of differing cells, words or pixels.
+Compares the files of both runs, lists files that only one run has, and prints per file the largest
+numerical difference and the number of differing cells, words or pixels.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ NUMBER = re.compile(r"(?<![\w#.])[-−]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?(?![\w#
 
 @dataclass(frozen=True)
 class Difference:
-    """How far two files differ; both are 0 where they are equal.
+    """Difference of two files; `count` and `largest` are 0 for equal files.
 
     Attributes:
         count: differing cells, words or pixels, or missing rows.
-        largest: largest difference of two numbers; NaN where something else differs.
+        largest: largest difference of two numbers; NaN if anything else differs.
         example: one of the differences.
     """
 
@@ -43,7 +43,7 @@ EQUAL = Difference(0, 0.0, "")
 
 
 def compare_cells(left: pd.DataFrame, right: pd.DataFrame, tolerance: float) -> Difference:
-    """Compare two tables column by column, rows in their order."""
+    """Compare two tables column by column and row by row."""
     if list(left.columns) != list(right.columns):
         only = sorted(set(left.columns) ^ set(right.columns))
         return Difference(len(only), np.nan, f"columns of one only: {', '.join(only)}")
@@ -51,27 +51,27 @@ def compare_cells(left: pd.DataFrame, right: pd.DataFrame, tolerance: float) -> 
         return Difference(abs(len(left) - len(right)), np.nan, f"{len(left)} and {len(right)} rows")
     count, largest, example = 0, 0.0, ""
     for column in left.columns:
-        for row, (one, two) in enumerate(zip(left[column], right[column], strict=True)):
-            size = distance(one, two)
+        for row, (first, second) in enumerate(zip(left[column], right[column], strict=True)):
+            size = distance(first, second)
             if not size <= tolerance:
                 count += 1
                 if not example or size > largest:
-                    example = f"{column}, row {row}: {one} and {two}"
+                    example = f"{column}, row {row}: {first} and {second}"
                 largest = float(np.fmax(largest, size)) if not np.isnan(size) else largest
     return Difference(count, largest, example)
 
 
-def distance(one: Any, two: Any) -> float:
-    """Return how far two values lie apart: 0 if equal, NaN if they are not both numbers."""
-    if isinstance(one, (list, tuple, np.ndarray, dict)):
-        pairs = list(zip_longest(flat(one), flat(two)))
+def distance(first: Any, second: Any) -> float:
+    """Return the distance of two values: 0 if equal, NaN if different and not both numbers."""
+    if isinstance(first, (list, tuple, np.ndarray, dict)):
+        pairs = list(zip_longest(flat(first), flat(second)))
         sizes = [distance(*pair) for pair in pairs]
         return float(np.nan if np.isnan(sizes).any() else max(sizes, default=0.0))
-    if pd.isna(one) and pd.isna(two):
+    if pd.isna(first) and pd.isna(second):
         return 0.0
-    if isinstance(one, (float, int, np.number)) and isinstance(two, (float, int, np.number)):
-        return 0.0 if one == two else abs(float(one) - float(two))
-    return 0.0 if one == two else np.nan
+    if isinstance(first, (float, int, np.number)) and isinstance(second, (float, int, np.number)):
+        return 0.0 if first == second else abs(float(first) - float(second))
+    return 0.0 if first == second else np.nan
 
 
 def flat(value: Any) -> Iterator[Any]:
@@ -88,22 +88,22 @@ def flat(value: Any) -> Iterator[Any]:
 def compare_texts(left: str, right: str, tolerance: float) -> Difference:
     """Compare two texts word by word; numbers within the tolerance are equal."""
     count, largest, example = 0, 0.0, ""
-    for one, two in zip_longest(left.split(), right.split(), fillvalue=""):
-        if one == two:
+    for first, second in zip_longest(left.split(), right.split(), fillvalue=""):
+        if first == second:
             continue
-        numbers = NUMBER.findall(one), NUMBER.findall(two)
-        same_words = NUMBER.sub("", one) == NUMBER.sub("", two)
+        numbers = NUMBER.findall(first), NUMBER.findall(second)
+        same_words = NUMBER.sub("", first) == NUMBER.sub("", second)
         sizes = [abs(number(a) - number(b)) for a, b in zip(*numbers, strict=False)]
         if same_words and len(numbers[0]) == len(numbers[1]) and max(sizes) <= tolerance:
             continue
         count += 1
         largest = max([largest, *sizes]) if same_words else largest
-        example = example or f"'{one}' and '{two}'"
+        example = example or f"'{first}' and '{second}'"
     return Difference(count, largest, example)
 
 
 def number(text: str) -> float:
-    """Return the value of a number as pages write it."""
+    """Return the value of a number in the notation of pages."""
     return float(text.replace("−", "-"))
 
 
@@ -135,12 +135,12 @@ def html_text(path: Path) -> str:
 
 def compare_pixels(left: Path, right: Path) -> Difference:
     """Compare two images pixel by pixel."""
-    one, two = matplotlib.image.imread(left), matplotlib.image.imread(right)
-    if one.shape != two.shape:
-        return Difference(one.size, np.nan, f"sizes {one.shape[:2]} and {two.shape[:2]}")
-    differing = (one != two).any(axis=-1)
+    first, second = matplotlib.image.imread(left), matplotlib.image.imread(right)
+    if first.shape != second.shape:
+        return Difference(first.size, np.nan, f"sizes {first.shape[:2]} and {second.shape[:2]}")
+    differing = (first != second).any(axis=-1)
     share = f"{100 * differing.mean():.2g} % of pixels" if differing.any() else ""
-    return Difference(int(differing.sum()), float(np.abs(one - two).max()), share)
+    return Difference(int(differing.sum()), float(np.abs(first - second).max()), share)
 
 
 def read_parquet(path: Path) -> pd.DataFrame:
@@ -149,7 +149,7 @@ def read_parquet(path: Path) -> pd.DataFrame:
 
 
 def compare_files(left: Path, right: Path, tolerance: float) -> Difference:
-    """Compare two files of a kind."""
+    """Compare two files of the same kind."""
     compare: dict[str, Callable[[], Difference]] = {
         ".parquet": lambda: compare_cells(read_parquet(left), read_parquet(right), tolerance),
         ".csv": lambda: compare_cells(pd.read_csv(left), pd.read_csv(right), tolerance),
@@ -200,7 +200,7 @@ def parser() -> argparse.ArgumentParser:
         "--parts",
         nargs="+",
         default=["data/summary", "tables", "figures"],
-        help="folders of a run that are compared",
+        help="folders of a run to compare",
     )
     return line
 

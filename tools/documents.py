@@ -1,4 +1,4 @@
-"""Documents of the repository that are written by tools, in whole or between two markers."""
+"""Writing documents of the repository, as a whole or between two markers."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ _TEMPLATES = jinja2.Environment(
 
 
 def render(template: str, **values: Any) -> str:
-    """Return one of `templates/` filled with values, whose markup is escaped in HTML."""
+    """Render a template of `templates/`; HTML escapes the markup of values."""
     return _TEMPLATES.get_template(template).render(**values)
 
 
 def put_between_markers(document: str, text: str, name: str, target: str = "readme") -> str:
-    """Replace what stands between the two markers of a document.
+    """Replace the text between the two markers of a document.
 
-    These are :data:`MARKERS` of the target of `make`, each on a line of its own; `name` is the
-    document's, for the error message.
+    The markers are :data:`MARKERS` of the target of `make`, each on its own line; `name` is the
+    document's name in the error message.
 
     Raises:
-        BenchmarkError: a marker is missing, there more than once, or in the wrong place.
+        BenchmarkError: a marker is missing, repeated, or in the wrong place.
     """
     lines = document.splitlines()
     begin, end = (marker.format(target) for marker in MARKERS)

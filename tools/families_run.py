@@ -1,4 +1,4 @@
-"""What a family of models gives beside its own eager attention: a row of the page of families."""
+"""Comparing a model family with its own eager attention: a row of the page of families."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ PROTOCOLS = ("dynamic", "fixed")
 HIDE = "hide"
 GENERATION = "generation"
 EVERYTHING = (*PROTOCOLS, HIDE, GENERATION, *METHODS)
-BOUND = 1e-5  # eager attention takes its softmax in float32, also in a float64 model
+BOUND = 1e-5  # eager attention uses a float32 softmax even in a float64 model
 PROMPT = [1, 40, 41, 8, 9, 10, 33, 71, 5, 64, 12, 77, 28, 53, 6, 90, 19, 45, 82, 30]
-# On both sides of every length at which a tiny model reads otherwise.
+# On both sides of every length at which a tiny model's arithmetic changes.
 PROMPTS = (PROMPT[:3], PROMPT)
-CONTINUED = (PROMPT, PROMPT[:3], PROMPT[:14])  # new tokens lead beyond such lengths
+CONTINUED = (PROMPT, PROMPT[:3], PROMPT[:14])  # new tokens exceed such lengths
 TARGET = 17
 # By length. Tokens before the first are a shared prefix, which LongRoPE forbids in long inputs.
 PERTURBABLE = {3: [1, 2], 20: [4, 9, 17, 18]}
@@ -57,15 +57,15 @@ NO = "–"
 
 @dataclass
 class Row:
-    """What one family was found to do."""
+    """Results of one family."""
 
     family: str
     cells: dict[str, str] = field(default_factory=dict)  # by protocol and method
-    refusals: dict[str, list[str]] = field(default_factory=dict)  # who, by message
+    refusals: dict[str, list[str]] = field(default_factory=dict)  # methods or protocols, by message
     notes: list[str] = field(default_factory=list)
 
     def refuse(self, who: str, error: BenchmarkError) -> None:
-        """Keep the message with which something was refused."""
+        """Record the message of a refusal."""
         self.cells[who] = NO
         message = str(error)
         for kind in ("protocol", "operator", "method"):
@@ -83,7 +83,7 @@ class Row:
         return f"| {' | '.join([*cells, *self.notes])} |"
 
     def refusal_lines(self) -> list[str]:
-        """Return what was refused, and in which words."""
+        """Return the refusals with their messages."""
         return [
             f"- {self.family}: {'everything' if len(who) > len(METHODS) else ', '.join(who)}: "
             f"`{message}`"
@@ -94,10 +94,10 @@ class Row:
 @cache
 @torch.no_grad()
 def row_of(family: str) -> Row:
-    """Run one family: load it as the workflow does, and compare all it gives with eager attention.
+    """Load one family like the workflow, and compare all its results with eager attention.
 
     Raises:
-        AssertionError: a number is off.
+        AssertionError: a result differs.
     """
     row = Row(family)
     try:
@@ -120,7 +120,7 @@ def row_of(family: str) -> Row:
 
 
 def _loaded(plain: PreTrainedModel, family: str) -> LanguageModel:
-    """Save a network and load it as a job does."""
+    """Save a network and load it like a job."""
     settings = LoadedModel(name=family, dtype="float64", device="cpu")
     with tempfile.TemporaryDirectory() as folder:
         plain.save_pretrained(folder)
@@ -132,18 +132,18 @@ def _loaded(plain: PreTrainedModel, family: str) -> LanguageModel:
 def _try(
     row: Row, who: str, error_of: Callable[[Any], float], inputs: Sequence[Any] = PROMPTS
 ) -> None:
-    for one in inputs:
+    for item in inputs:
         try:
-            error = error_of(one)
+            error = error_of(item)
         except BenchmarkError as refusal:
             row.refuse(who, refusal)
             return
-        assert error <= BOUND, f"{row.family}: {who} is off by {error:.2g} for {one}"
+        assert error <= BOUND, f"{row.family}: {who} is off by {error:.2g} for {item}"
     row.cells[who] = "✓"
 
 
 def target_of(prompt: list[int]) -> PerturbationTarget:
-    """Return a prompt with those of its tokens that are perturbed."""
+    """Return a prompt with its perturbed tokens."""
     return PerturbationTarget(prompt, np.array(PERTURBABLE[len(prompt)]), TARGET)
 
 
@@ -164,20 +164,20 @@ def _perturbed(
 def _protocol_error(
     model: LanguageModel, plain: PreTrainedModel, protocol: str, prompt: list[int]
 ) -> float:
-    """Return how far distances are off, in one batch behind a prefix, of those one by one."""
+    """Return the error of distances in one batch after a prefix, against single forwards."""
     target = target_of(prompt)
     measured = distances(model, target, masks_of_target(target), protocol=protocol)
     held = observed(plain, prompt).maps if protocol == "fixed" else None
     clean = logits(plain, embedded(plain, torch.tensor([prompt]))).softmax(-1)
     expected = [
-        (1 - (clean * logits(plain, one[None], held=held).softmax(-1)).sqrt().sum()).sqrt()
-        for one in _perturbed(target, partial(embedded, plain))
+        (1 - (clean * logits(plain, row[None], held=held).softmax(-1)).sqrt().sum()).sqrt()
+        for row in _perturbed(target, partial(embedded, plain))
     ]
     return _error(torch.from_numpy(measured).double(), torch.stack(expected))
 
 
 def _hidden_error(model: LanguageModel, plain: PreTrainedModel, prompt: list[int]) -> float:
-    """Return how far distances with hidden keys are off those with the network's own padding."""
+    """Return the error of distances with hidden keys, against the network's own padding."""
     target = target_of(prompt)
     measured = distances(model, target, masks_of_target(target), operator=HIDE)
     visible = torch.ones(len(MASKS) + 1, len(prompt), dtype=torch.long)  # last: the clean input
@@ -192,15 +192,15 @@ def _hidden_error(model: LanguageModel, plain: PreTrainedModel, prompt: list[int
         ).logits[0, -1]
         for attention_mask in visible
     ]
-    *perturbed, clean = (one.softmax(-1) for one in logits)
-    expected = [(1 - (clean * one).sqrt().sum()).sqrt() for one in perturbed]
+    *perturbed, clean = (row.softmax(-1) for row in logits)
+    expected = [(1 - (clean * row).sqrt().sum()).sqrt() for row in perturbed]
     return _error(torch.from_numpy(measured).double(), torch.stack(expected))
 
 
 def _method_error(
     model: LanguageModel, plain: PreTrainedModel, name: str, prompt: list[int]
 ) -> float:
-    """Return how far a method's scores are off."""
+    """Return the error of a method's scores."""
     method, eager_method = _checked(name, model)
     batch = Batch([ExplainedSample("sample", prompt, [TARGET], [0], [TARGET])], model.device)
     with torch.enable_grad():
@@ -215,7 +215,7 @@ def _method_error(
 
 @lru_cache(maxsize=1)  # for both prompts
 def _checked(name: str, model: LanguageModel) -> tuple[AttributionMethod, AttributionMethod]:
-    """Return a method that suits a model, and another one for eager attention."""
+    """Return a method checked for a model, and another instance for eager attention."""
     method, eager_method = (build(name, **OPTIONS.get(name, {})) for _ in range(2))
     method.check(model)
     return method, eager_method
@@ -224,7 +224,7 @@ def _checked(name: str, model: LanguageModel) -> tuple[AttributionMethod, Attrib
 def _generation_error(
     model: LanguageModel, plain: PreTrainedModel, batch: Sequence[list[int]]
 ) -> float:
-    """Return 1 if a continuation of prompts in one batch is not that of each alone, else 0."""
+    """Return 1 if batching changes the continuation of a prompt, else 0."""
     model.network.generation_config.eos_token_id = None
     prompts = [
         {"sample_id": str(index), "input_ids": prompt, "label": None}
@@ -241,13 +241,13 @@ def _generation_error(
 
 
 def _error(values: torch.Tensor, expected: torch.Tensor) -> float:
-    """Return the largest error, as a share of the largest expected value, which may be 0."""
+    """Return the largest error, relative to the largest expected value, which may be 0."""
     largest = expected.abs().max().clamp(min=torch.finfo(expected.dtype).tiny)
     return float((values - expected).abs().max() / largest)
 
 
 def _keeps_nothing(model: LanguageModel) -> str:
-    """Tell whether the first layer's value vector of a zeroed token is zero."""
+    """Check if the first layer's value vector of a zeroed token is zero."""
     if "attention" in model._refusals:
         return NO
     recorder = AttentionRecorder(layers=[0])
@@ -259,15 +259,13 @@ def _keeps_nothing(model: LanguageModel) -> str:
 
 @contextmanager
 def chosen_experts(network: PreTrainedModel) -> Iterator[list[torch.Tensor]]:
-    """Note which experts routers choose, in one tensor (tokens, …) for each of their calls."""
+    """Record the experts chosen by routers, in one tensor (tokens, …) per call."""
     chosen: list[torch.Tensor] = []
 
     def note(_: torch.nn.Module, __: object, output: object) -> None:
-        """Experts are chosen by numbers, or by weights that are zero for all others."""
+        """Record chosen experts by index, or by weights that are zero for all others."""
         tensors = output if isinstance(output, tuple) else (output,)
-        marks = [
-            one == 0 if one.is_floating_point() else one.sort(dim=-1).values for one in tensors
-        ]
+        marks = [x == 0 if x.is_floating_point() else x.sort(dim=-1).values for x in tensors]
         chosen.append(torch.cat(marks, dim=-1))
 
     with ExitStack() as stack:
@@ -278,14 +276,14 @@ def chosen_experts(network: PreTrainedModel) -> Iterator[list[torch.Tensor]]:
 
 
 def _keeps_experts(model: LanguageModel, plain: PreTrainedModel) -> str:
-    """Tell whether perturbed inputs are given to the same experts while attention is held."""
+    """Check if perturbed inputs go to the same experts while attention is fixed."""
     if "fixed routing" in model._refusals:
         return NO
     with chosen_experts(plain) as chosen:
         held = observed(plain, PROMPT).maps
         clean = chosen.copy()
-        for one in _perturbed(target_of(PROMPT), partial(embedded, plain)):
-            logits(plain, one[None], held=held)
+        for row in _perturbed(target_of(PROMPT), partial(embedded, plain)):
+            logits(plain, row[None], held=held)
     if not clean:
         return NO
     perturbed = chosen[len(clean) :]
@@ -294,7 +292,7 @@ def _keeps_experts(model: LanguageModel, plain: PreTrainedModel) -> str:
 
 
 def _has_window(model: LanguageModel) -> str:
-    """Tell whether some layer does not see all tokens before."""
+    """Check if some layer does not see all earlier tokens."""
     if "attention" in model._refusals:
         return NO
     recorder = AttentionRecorder(layers=range(model.layers))

@@ -1,6 +1,6 @@
-"""Write docs/reference/families.md, what works with which family of models: `make families`.
+"""Write docs/reference/families.md, the support table of model families: `make families`.
 
-Every family is run; a test fails where the page does not say what a run gives.
+Every family is run; a test fails if the page does not match a run.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ BATCHING = "**Batches**: in bfloat16 on a CPU, the batch size changes distances"
 
 
 def batching_note(rows: list[Row]) -> str:
-    """Run families in bfloat16, and say how much the batch size changes their distances.
+    """Run families in bfloat16, and describe how much the batch size changes their distances.
 
-    A CPU rounds almost alike for all sizes. Other kernels show the effect of rounding, which may
+    A CPU rounds almost equally for all sizes. Other kernels show the effect of rounding, which may
     send a token to other experts.
     """
     families = [row.family for row in rows if row.cells["dynamic"] != NO]
@@ -60,7 +60,7 @@ def batching_note(rows: list[Row]) -> str:
     rerouted = {family: _rerouted(runs[family], exact[family]) for family in experts}
     dense = max(sizes[family] for family in families if family not in experts)
     return (
-        f"{BATCHING} by up to {_most({one: sizes[one] for one in experts})} in families with "
+        f"{BATCHING} by up to {_most({name: sizes[name] for name in experts})} in families with "
         f"experts, and by up to {dense:.1g} in the others. Other rounding, as may occur between "
         f"batch sizes on a GPU, changes them more: by up to {_most(kernels)} with another "
         f"implementation of the experts, and by up to {_most(types)} in float32, which sends up to "
@@ -133,7 +133,7 @@ def page(rows: list[Row], batching: str) -> str:
 
 @dataclass(frozen=True)
 class _Run:
-    """Distances under all masks, and what routers chose meanwhile, one tensor for each call."""
+    """Distances under all masks, and the experts chosen, one tensor per call of a router."""
 
     distances: np.ndarray
     experts: list[torch.Tensor]
@@ -142,7 +142,7 @@ class _Run:
 def _model(
     family: str, dtype: torch.dtype = torch.bfloat16, experts: str | None = None
 ) -> LanguageModel:
-    """Return a family's model, by default with the kernel of experts that transformers chooses."""
+    """Return a family's model, by default with transformers' choice of experts kernel."""
     return LanguageModel(network(family, ATTENTION_NAME, dtype, experts), family)
 
 
@@ -153,19 +153,19 @@ def _run(model: LanguageModel, token_budget: int = TOKEN_BUDGET) -> _Run:
         return _Run(distances(model, target, masks, token_budget=token_budget), chosen)
 
 
-def _moved(one: _Run, other: _Run) -> float:
-    """Return how far the distances of two runs are apart."""
-    return float(np.abs(one.distances - other.distances).max())
+def _moved(first: _Run, second: _Run) -> float:
+    """Return the largest difference of two runs' distances."""
+    return float(np.abs(first.distances - second.distances).max())
 
 
-def _rerouted(one: _Run, other: _Run) -> float:
-    """Return for which share of tokens the routers of two runs chose other experts."""
-    pairs = zip(one.experts, other.experts, strict=True)
+def _rerouted(first: _Run, second: _Run) -> float:
+    """Return the share of tokens that two runs route to different experts."""
+    pairs = zip(first.experts, second.experts, strict=True)
     return float(torch.cat([(a != b).any(dim=-1) for a, b in pairs]).double().mean())
 
 
 def _most(values: dict[str, float], form: str = ".1g") -> str:
-    """Return the largest value, and whose it is."""
+    """Return the largest value and its key."""
     family = max(values, key=lambda name: values[name])
     return f"{values[family]:{form}} ({family})"
 

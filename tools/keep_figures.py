@@ -1,4 +1,4 @@
-"""Keep what the page "How to read these numbers" shows of finished runs: figures, and a number."""
+"""Keep the figures and the number that "How to read these numbers" shows of finished runs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ COMPARED = ("auc_pi_soft_ns", "soft_ns")
 
 
 def main(arguments: argparse.Namespace) -> None:
-    """Copy what the page shows from the first run that has it; delete what is no longer shown."""
+    """Copy files shown on the page from the first run that has them; delete all others."""
     page = PAGE.read_text(encoding="utf-8")
     figures = [folder / "figures" for folder in arguments.runs]
     drawn = {FOLDER / name: first_of(name, figures) for name in SHOWN.findall(page)}
@@ -47,7 +47,7 @@ def first_of(name: str, folders: list[Path]) -> Path:
 
 
 def preferred_text(table: Path) -> str:
-    """Return how often metrics prefer the evidence to its noisy version."""
+    """Describe how often metrics prefer the evidence to its noisy version."""
     rows = pd.read_csv(table).query("part == 'oracle_over_noisy'").set_index("metric")
     parts = [
         f"{METRICS[row.Index].label} {row.value:.2f} {interval_text(row.low, row.high, 2)}"

@@ -37,15 +37,15 @@ STUDY_OF_KIND = {
     "sensitivity": "operators",
     "off_distribution": "operators",
 }
-README_RUN = "laptop-gpu"  # whose numbers README.md shows: of most methods and prompts
-PAGE_RUN = "laptop-files"  # whose numbers the page of real numbers shows: it has all studies
-# Parts of it that the page shows too: with other operators, and with comparisons to be decided.
+README_RUN = "laptop-gpu"  # shown in README.md: most methods and prompts
+PAGE_RUN = "laptop-files"  # shown on the page of real numbers: it has all studies
+# Also shown on the page: runs with other operators, and with comparisons to be decided.
 OPERATORS_RUN, STOP_RUN = "laptop-operators", "laptop-stop"
 FIGURES = Path("docs/assets/real-numbers")  # a run's curves, named after it
 
 
 def main(arguments: argparse.Namespace) -> None:
-    """Write the summary of a run and, if README.md or a page is of it, keep its first figure."""
+    """Write the summary of a run; keep its first figure if README.md or a page shows the run."""
     raw, paths = run_file(arguments)
     config = load_run(raw, paths, *CATALOGUE)
     results = Path("results", config.run_file.run)
@@ -102,7 +102,7 @@ def main(arguments: argparse.Namespace) -> None:
         results=results_of({kind: load_rows(paths, kind) for kind, paths in files.items()}),
         samples=samples_of(samples) if arguments.samples else None,
     )
-    is_part = summary.run in (OPERATORS_RUN, STOP_RUN)  # the leaderboard has its methods already
+    is_part = summary.run in (OPERATORS_RUN, STOP_RUN)  # already on the leaderboard
     board = FIGURES if is_part else BOARD
     path = arguments.folder / board / f"{summary.run}.json"
     keep(path, summary)
@@ -116,7 +116,7 @@ def main(arguments: argparse.Namespace) -> None:
 def _by_answer(
     samples: pd.DataFrame, paths: Mapping[tuple[str, str], Path], config: Config
 ) -> tuple[dict[str, Any], ...]:
-    """Return how the order of methods depends on the answers of the one model."""
+    """Return how the order of methods depends on the answers of the run's only model."""
     columns = ["sample_id", "correct", "margins"]
     answers = pd.concat(
         read_table(part, "generations", columns)
@@ -130,15 +130,16 @@ def _by_answer(
 
 
 def _verdicts(path: Path | None) -> dict[str, str]:
-    """Return the verdicts of a summary that was kept before, by claim."""
+    """Return the verdicts of a previously kept summary, by claim."""
     if path is None:
         return {}
     summary = kept(path)
-    return {one.claim: one.verdict for one in paper_findings(summary.numbers, summary.protocols)}
+    findings = paper_findings(summary.numbers, summary.protocols)
+    return {finding.claim: finding.verdict for finding in findings}
 
 
 def left_out(config: Config, methods: Mapping[str, Method]) -> tuple[str, ...]:
-    """Return the labels of the catalogue's methods that a run is without, and what they need."""
+    """Return the labels of catalogue methods that a run lacks, and their requirements."""
     return tuple(
         f"{method.label}, which needs a masked model" if method.needs_masked_model else method.label
         for name, method in methods.items()

@@ -1,6 +1,6 @@
 """The leaderboard: methods of all kept runs by model, dataset, routing and metric.
 
-Methods of comparable runs are ranked together; those of other runs stand apart, with the settings
+Methods of comparable runs are ranked together; other runs are ranked separately, with the settings
 that differ.
 """
 
@@ -30,10 +30,10 @@ class Ranking:
     """Methods of comparable runs, best first.
 
     Attributes:
-        runs: whose they are.
+        runs: the comparable runs.
         standings: a line for each method.
-        differing: by another run of the same cell, what makes it incomparable.
-        options: in what methods of these runs differ, by run.
+        differing: settings that make other runs of the same cell incomparable, by run.
+        options: differing options of methods, by run.
     """
 
     runs: tuple[str, ...]
@@ -46,7 +46,7 @@ def entries(folder: Path) -> dict[str, Summary]:
     """Return the summaries of a folder by the names of their files.
 
     Raises:
-        BenchmarkError: one of them is not valid.
+        BenchmarkError: a summary is not valid.
     """
     return {path.stem: kept(path) for path in sorted(folder.glob("*.json"))}
 
@@ -55,24 +55,24 @@ def leaderboard(summaries: Mapping[str, Summary]) -> str:
     """Return the runs, the filters and all rankings, as HTML.
 
     Args:
-        summaries: by the name of their file.
+        summaries: by file name.
     """
     rows = pd.concat(_rows(summaries), ignore_index=True)
-    every: dict[str, dict[str, str]] = {"model": {}, "dataset": {AVERAGE: "Average"}}
+    found: dict[str, dict[str, str]] = {"model": {}, "dataset": {AVERAGE: "Average"}}
     for summary in summaries.values():
         for key, names in (("model", summary.models), ("dataset", summary.datasets)):
-            every[key] |= {name: label for name, label in names.items() if name not in every[key]}
-    every["metric"] = {name: METRICS[name].label for name in AUC_METRICS}
-    labels = {  # each of one entry
-        key: {of[key]: label for label, of in each(key, names).items()}
-        for key, names in every.items()
+            found[key] |= {name: label for name, label in names.items() if name not in found[key]}
+    found["metric"] = {name: METRICS[name].label for name in AUC_METRICS}
+    labels = {  # unique per entry
+        key: {entry[key]: label for label, entry in each(key, names).items()}
+        for key, names in found.items()
     }
     cells = []
-    for names, of in rows.groupby(KEYS, sort=False):
+    for names, group in rows.groupby(KEYS, sort=False):
         cell = dict(zip(KEYS, map(str, names), strict=True))
         routing = " ".join(filter(None, (cell["protocol"], cell["operator"])))
         shown = {**{key: labels[key][cell[key]] for key in labels}, "routing": routing}
-        cells.append((shown, tuple(_rankings(cell, of, summaries))))
+        cells.append((shown, tuple(_rankings(cell, group, summaries))))
     filters = {
         key: list(dict.fromkeys(shown[key] for shown, _ in cells))
         for key in ("model", "dataset", "routing", "metric")
@@ -93,7 +93,7 @@ def _rows(summaries: Mapping[str, Summary]) -> Iterator[pd.DataFrame]:
 def _rankings(
     cell: Mapping[str, str], rows: pd.DataFrame, summaries: Mapping[str, Summary]
 ) -> Iterator[Ranking]:
-    """Yield a ranking for each set of comparable runs of a cell, of the most samples first."""
+    """Yield a ranking per set of comparable runs of a cell, the one with most samples first."""
     keys = {key: cell[key] for key in ("model", "dataset", "metric")}
     owners = {
         kind: {name for summary in summaries.values() for name in getattr(summary, kind)}
@@ -122,7 +122,7 @@ def _rankings(
 
 def _standings(rows: pd.DataFrame) -> Iterator[dict[str, Any]]:
     """Yield the methods of comparable runs, ranked together; each is tested within its run."""
-    ranks = rows["value"].round(DECIMALS).rank(ascending=False)  # of areas, higher is better
+    ranks = rows["value"].round(DECIMALS).rank(ascending=False)  # higher areas are better
     rows = rows.assign(joint=ranks, is_best=rows["method"] == rows["best"])
     for row in rows.sort_values("joint", kind="stable").itertuples():
         yield {
@@ -140,10 +140,10 @@ def _standings(rows: pd.DataFrame) -> Iterator[dict[str, Any]]:
 def _differences(
     first: Settings, second: Settings, datasets: Collection[str] | None = None
 ) -> Iterator[str]:
-    """Yield the settings in which two runs differ: `KEY: HERE, there THERE`; of lists, the items.
+    """Yield the differing settings of two runs, or items of lists: `KEY: HERE, there THERE`.
 
-    A setting that one run alone states is left out if it is of one of the `datasets`, which the
-    other run lacks; without `datasets` any such setting is, as options of methods are.
+    A setting stated by only one run is left out if it belongs to one of the `datasets`, which the
+    other run lacks; without `datasets`, as for options of methods, it is always left out.
     """
     for key, values in differences(first, second).items():
         if NOT_STATED in values and (datasets is None or key.partition(".")[0] in datasets):
@@ -152,7 +152,7 @@ def _differences(
 
 
 def _listed(here: Any, there: Any) -> str:
-    """Return which items only one of two lists has; empty for other values."""
+    """Describe the items that only one of two lists has; empty for other values."""
     if not (isinstance(here, list) and isinstance(there, list)):
         return ""
     only = {

@@ -10,20 +10,20 @@ from pathlib import Path
 from pisoft.errors import BenchmarkError
 from pisoft.workflow.commandline import run
 
-# Permissive ones, and the MPL, whose conditions hold for its own files only.
+# Permissive licences, and the MPL, whose conditions cover only its own files.
 ALLOWED = re.compile(r"\b(0BSD|Apache|BSD|BSL|CC0|ISC|MIT|MPL|PSF|Public Domain|Python|Zlib)\b")
 REFUSED = re.compile(r"GPL|GNU|Affero|Proprietary|Commercial|Clause-Clear|NoDerivs", re.I)
-# Whose metadata name none, or one of what is not installed: read in their files.
+# Packages with missing or misleading metadata: licences read in their files.
 INTERFACES = ("common", "logger-plugins", "report-plugins", "scheduler-plugins", "storage-plugins")
 READ = {
     "axe-playwright-python": "MIT",
     "conda-inject": "MIT",
-    "docutils": "BSD-2-Clause AND BSD-3-Clause AND Public Domain",  # GPL: its Emacs mode alone
+    "docutils": "BSD-2-Clause AND BSD-3-Clause AND Public Domain",  # GPL: its Emacs mode only
     **{f"snakemake-interface-{kind}": "MIT" for kind in INTERFACES},
 }
-# Under the GPL, but called as a program by `make lint`: nothing imports it or passes it on.
+# Under the GPL, but only called as a program by `make lint`: neither imported nor distributed.
 TOOLS = {"codespell"}
-# NVIDIA's own terms: torch asks for them, users install them. They are no part of this project.
+# NVIDIA's own terms: dependencies of torch, installed by users. They are not part of this project.
 CUDA = re.compile(r"(cuda|nvidia)-")
 
 
@@ -33,7 +33,7 @@ def main(arguments: argparse.Namespace) -> None:
     refused = []
     for name, version, marker in re.findall(r"^([\w.-]+)==([^ ;]+)( ;)?", lock, re.M):
         terms = licence(name)
-        # A line with a marker may be for another platform, and CPU builds of torch have no CUDA.
+        # A line with a marker may be for another platform; CPU builds of torch have no CUDA.
         elsewhere = terms is None and (bool(marker) or CUDA.match(name) is not None)
         print(f"{name:40} {version:12} {'not installed here' if elsewhere else terms or 'none'}")
         if not (elsewhere or CUDA.match(name) or name in TOOLS or is_allowed(terms or "")):
@@ -57,14 +57,14 @@ def licence(name: str) -> str | None:
         return fields["License-Expression"]
     lines = fields.get_all("Classifier", [])
     kinds = [line.rpartition(" :: ")[2] for line in lines if "OSI Approved" in line]
-    first = (fields["License"] or "").strip().partition("\n")[0]  # some hold the whole text
+    first = (fields["License"] or "").strip().partition("\n")[0]  # some contain the whole text
     return " AND ".join(kinds) or first.replace("UNKNOWN", "")
 
 
 def is_allowed(text: str) -> bool:
-    """Return whether each licence that holds, or one of each choice, is allowed."""
+    """Return whether every applicable licence, or one of each choice, is allowed."""
     choices = (part.split(" OR ") for part in text.split(" AND "))
-    return all(any(ALLOWED.search(one) and not REFUSED.search(one) for one in c) for c in choices)
+    return all(any(ALLOWED.search(x) and not REFUSED.search(x) for x in c) for c in choices)
 
 
 def parser() -> argparse.ArgumentParser:

@@ -1,4 +1,4 @@
-"""Write README.md's table and figure and the page of real numbers, from kept summaries."""
+"""Write the table and figure of README.md and the page of real numbers, from kept summaries."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PROTOCOL = "dynamic"
 
 
 def main(arguments: argparse.Namespace) -> None:
-    """Write what stands between the markers, and the page."""
+    """Write the text between the markers, and the page."""
     summary = kept(arguments.folder / BOARD / f"{README_RUN}.json")
     figure = FIGURES / f"{README_RUN}.svg"
     where = {"figure": figure.as_posix(), "page": PAGE.as_posix()}

@@ -43,7 +43,7 @@ def generated() -> dict[str, str]:
 
 
 def _passes(name: str) -> list[float]:
-    """Return a method's passes for 100 tokens and one explained step, and for ten."""
+    """Return a method's passes for 100 tokens, with one explained step and with ten."""
     method = method_without_models(name, {}, TOKEN_BUDGETS["cuda"])
     return [method.forwards(100, steps) for steps in (1, 10)]
 

@@ -1,7 +1,7 @@
-"""Whether the paper's findings hold in a run (sec. 5; app. on distributions and fixed routing).
+"""Testing the paper's findings in a run (sec. 5; app. on distributions and fixed routing).
 
-A finding holds, or does not, only where a test over samples says so. A difference that is not
-significant shows neither that there is one nor that there is none: the verdict is then open.
+A finding holds, or does not hold, only if a test over samples shows it. A difference that is not
+significant is inconclusive, and the verdict is open.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ class Finding:
 def paper_findings(numbers: Numbers, protocols: Iterable[str]) -> Iterator[Finding]:
     """Yield the paper's findings.
 
-    `numbers` are of one model: statistics, comparisons, density_correlations, advantage and
-    permutation_baseline; `protocols` those that were run.
+    `numbers` are one model's: statistics, comparisons, density_correlations, advantage and
+    permutation_baseline; `protocols` are the ones run.
     """
     if "dynamic" in protocols:
         yield _retained(numbers)
@@ -78,7 +78,7 @@ def _retained(numbers: Numbers) -> Finding:
 
 
 def _with_density(numbers: Numbers, metric: str) -> tuple[int | None, str]:
-    """Return the sign of a metric's ρ with the mean score, and the number in words.
+    """Return the sign of a metric's ρ with the mean score, and a text with the number.
 
     The sign is 0 if ρ does not differ significantly from 0; None: it was not tested.
     """
@@ -87,7 +87,7 @@ def _with_density(numbers: Numbers, metric: str) -> tuple[int | None, str]:
     label = METRICS[metric].name
     if rows.empty or np.isnan(rows["p_adjusted"].iloc[0]):
         return None, f"{label} {UNTESTED}"
-    row = next(rows.itertuples())  # with random scores, if they were run
+    row = next(rows.itertuples())  # with random scores, if run
     rho = signed(f"{row.value:.2f}")
     text = f"{label} ρ = {rho} {interval_text(row.low, row.high, 2)}, {_p(row.p_adjusted)}"
     return int(np.sign(row.value)) if row.p_adjusted < LEVEL else 0, text
@@ -203,9 +203,9 @@ def _gradients(order: Order) -> Finding:
 def _beyond_attention(numbers: Numbers) -> Finding:
     orders = {label: numbers.order(protocol="fixed", metric=m) for m, label in SHORT.items()}
     groups = {label: order.against("attention") for label, order in orders.items()}
-    better = {label: of[BETTER] for label, of in groups.items()}
+    better = {label: group[BETTER] for label, group in groups.items()}
     fewest = min(map(len, better.values()))
-    most = min(sum(len(of[kind]) for kind in (BETTER, EQUAL, UNTESTED)) for of in groups.values())
+    most = min(sum(len(g[kind]) for kind in (BETTER, EQUAL, UNTESTED)) for g in groups.values())
     judged = all(
         "attention" in order.rows.index and len(order.rows) > 2 for order in orders.values()
     )

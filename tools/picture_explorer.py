@@ -1,4 +1,4 @@
-"""Keep a picture of a run's explorer, for README.md: two methods on its first sample."""
+"""Take a screenshot of a run's explorer for README.md: two methods on its first sample."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ WIDTH, MARGIN = 1180, 8  # pixels
 
 
 def main(arguments: argparse.Namespace) -> None:
-    """Open the page, leave two methods and photograph them with the legend."""
+    """Open the page, keep two methods and capture them with the legend."""
     explorer = arguments.run / "explorer.html"
     if not explorer.is_file():
         raise BenchmarkError(f"{explorer}: not found; the run has to be finished")

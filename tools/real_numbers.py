@@ -35,9 +35,9 @@ from pisoft.tables.grid import (
 from pisoft.views.view import Results
 from summary import Summary
 
-LEADING = 3  # rows of the table, besides random scores
-USUAL_TYPE = SETTINGS["llama-3.1-8b-instruct.dtype"].paper  # of numbers, in paper.yaml
-CHANGES = "changes.txt"  # written by hand: why verdicts differ from those on the page before
+LEADING = 3  # rows of the table, without random scores
+USUAL_TYPE = SETTINGS["llama-3.1-8b-instruct.dtype"].paper  # dtype in paper.yaml
+CHANGES = "changes.txt"  # written by hand: why verdicts differ from the previous page
 
 
 # README.md --------------------------------------------------------------------------------------
@@ -46,7 +46,7 @@ CHANGES = "changes.txt"  # written by hand: why verdicts differ from those on th
 def result_text(numbers: Numbers, *, protocol: str, figure: str, page: str) -> str:
     """Return table, answer and figure, as Markdown.
 
-    `figure` and `page`, on the paper's findings, are paths from README.md.
+    `figure` and `page` (of the paper's findings) are paths relative to README.md.
     """
     results = numbers.results("statistics", protocol=protocol)
     orders = {name: numbers.order(metric=name, protocol=protocol) for name in AUC_METRICS}
@@ -78,12 +78,12 @@ def result_text(numbers: Numbers, *, protocol: str, figure: str, page: str) -> s
 
 
 def markdown_rows(block: Block) -> list[tuple[str, ...]]:
-    """Return the lines of a block: label and numbers."""
+    """Return the rows of a block: label and numbers."""
     return [(row.label, *map(_entry_text, row.entries)) for row in block.rows]
 
 
 def sample_counts(results: Results) -> str:
-    """Return the samples in the means of each dataset, of the method that has most."""
+    """Return the number of samples in each dataset's means, for the method with most."""
     largest = select(results.rows, metric=AUC_METRICS).groupby("dataset")["n"].max()
     return ", ".join(f"{label} {largest[name]}" for name, label in results.datasets.items())
 
@@ -107,13 +107,13 @@ def real_numbers_page(
     operators: Summary | None = None,
     stopped: Summary | None = None,
 ) -> str:
-    """Return the page of the docs on a run of one model, as Markdown.
+    """Return the docs page about a run of one model, as Markdown.
 
-    `figure` is a path from the page; `changes` says why verdicts differ from those on the page
-    before; of a `larger` run the page has the answers, how orders depend on them, and how its
-    other methods compare with those of this run; of a run with other `operators` of ablation, how
-    they order the methods and what they do to the inputs; of a run that names comparisons to be
-    decided (`stopped`), after how many records each was.
+    `figure` is a path relative to the page; `changes` says why verdicts differ from the previous
+    page. A `larger` run adds its answers, their effect on the order of methods, and a comparison of
+    its other methods with this run's. A run with other ablation `operators` adds their orders of
+    methods and their effect on inputs. A run with comparisons to be decided (`stopped`) adds the
+    number of records that each took.
     """
     numbers = summary.numbers
     names = {*summary.models, *summary.datasets, *summary.methods}
@@ -123,9 +123,9 @@ def real_numbers_page(
         if not any(key.startswith(f"{name}.") for name in names)
     }
     findings = []
-    for one in paper_findings(numbers, summary.protocols):
-        previous = [summary.previous.get(one.claim, "–")] if summary.previous else []
-        findings.append((one.claim, *previous, f"**{one.verdict}**", one.why))
+    for finding in paper_findings(numbers, summary.protocols):
+        previous = [summary.previous.get(finding.claim, "–")] if summary.previous else []
+        findings.append((finding.claim, *previous, f"**{finding.verdict}**", finding.why))
     before = ["before"] if summary.previous else []
     return render(
         "real_numbers.md.jinja",
@@ -150,14 +150,14 @@ def real_numbers_page(
 
 
 def _answers(numbers: Numbers) -> str:
-    """Return the table of what the model answered."""
+    """Return the table of the model's answers."""
     results = numbers.results("accuracy")
     (block,) = blocks(results, {"": {}}, each("dataset", results.datasets), ANSWERS)
     return _table("Dataset", ANSWERS, block)
 
 
 def _against_methods_of(summary: Summary, larger: Summary) -> str:
-    """Return of how many methods of a run each other method of a larger run is better, or worse."""
+    """Return how many methods of a run each other method of a larger run beats, or loses to."""
     pairs = larger.numbers.rows["comparisons"]
     pairs = in_both_orders(select(pairs, dataset=AVERAGE, metric=AUC_METRICS))
     pairs = pairs[pairs["other"].isin({*summary.methods} - {CONTROL})]
@@ -168,8 +168,8 @@ def _against_methods_of(summary: Summary, larger: Summary) -> str:
             continue
         counts = []
         for protocol, metric in cells:
-            one = select(pairs, method=name, protocol=protocol, metric=metric)
-            values = one.loc[one["p_adjusted"] < LEVEL, "value"]
+            rows = select(pairs, method=name, protocol=protocol, metric=metric)
+            values = rows.loc[rows["p_adjusted"] < LEVEL, "value"]
             counts.append(f"{(values > 0).sum()}, {(values < 0).sum()}")
         lines.append((label, *counts))
     heads = [f"{METRICS[metric].label}, {protocol}" for protocol, metric in cells]
@@ -177,7 +177,7 @@ def _against_methods_of(summary: Summary, larger: Summary) -> str:
 
 
 def _operators(summary: Summary) -> dict[str, Any]:
-    """Return what the page says of a run with other operators of ablation."""
+    """Return the template values for a run with other ablation operators."""
     return {
         "run": summary.run,
         "counts": sample_counts(summary.numbers.results("statistics")),
@@ -190,7 +190,7 @@ def _operators(summary: Summary) -> dict[str, Any]:
 
 
 def _orders_by_operator(numbers: Numbers) -> dict[str, str]:
-    """Return by metric how other operators order the methods, and other samples for comparison."""
+    """Return tables by metric: orders of methods by operator, with other samples for comparison."""
     results = numbers.results("sensitivity")
     changes = {name: ALTERNATIVES[name] for name in (*OPERATORS.values(), HALF_SAMPLES)}
     grid = sensitivity.columns(results, numbers.labels.methods)
@@ -199,21 +199,21 @@ def _orders_by_operator(numbers: Numbers) -> dict[str, str]:
 
 
 def _inputs_by_operator(numbers: Numbers) -> dict[str, str]:
-    """Return by dataset what operators do to the inputs."""
+    """Return tables by dataset: operators' effects on inputs."""
     made = off_distribution.dataset_blocks(numbers.results("off_distribution"))
     corner = "ablation of random tokens"
     return {block.title: _table(corner, off_distribution.COLUMNS, block) for block in made}
 
 
 def _stopped(summary: Summary) -> dict[str, Any]:
-    """Return what the page says of a run that names the comparisons to be decided."""
+    """Return the template values for a run with comparisons to be decided."""
     results = summary.numbers.results("decisions")
     made = decisions.cell_blocks(results)
     return {
         "run": summary.run,
         "methods": summary.methods.values(),
         "outcome": decisions.outcome(results),
-        "comparisons": {one.title: _table("comparison", decisions.COLUMNS, one) for one in made},
+        "comparisons": {b.title: _table("comparison", decisions.COLUMNS, b) for b in made},
         "meaning": notes.text("decisions"),
     }
 
@@ -235,7 +235,7 @@ def _rankings(numbers: Numbers, protocols: Iterable[str]) -> Iterator[tuple[str,
 
 
 def _differences(settings: Mapping[str, Any]) -> str:
-    """Return the table of a run's settings that are unlike the paper's, if there are any."""
+    """Return the table of a run's settings that differ from the paper's, empty if none do."""
     lines = []
     for key, value in settings.items():
         here = tuple(value) if isinstance(value, list) else value
@@ -252,7 +252,7 @@ def _differences(settings: Mapping[str, Any]) -> str:
 
 
 def _by_answer(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Return the table of whether the order of methods depends on the answer, if there is one."""
+    """Return the table of how the order of methods depends on answers, empty without rows."""
     header = ("answers", "routing", "metric", "n", "others", "Kendall's τ", "random splits", "p")
     lines = []
     for row in rows:

@@ -54,11 +54,11 @@ def _words(kind: pa.DataType) -> str:
 
 
 def paper_settings_page(job: PublishedJob) -> str:
-    """Return every setting of `config/paper.yaml` beside the paper's, as Markdown."""
+    """Return all settings of `config/paper.yaml` next to the paper's, as Markdown."""
     rows = []
-    for one in compared_settings(job):
-        where = one.setting.where or NOTHING
-        paper = as_text(one.setting.paper) if one.setting.where else NOTHING
-        rows.append((f"`{one.key}`", as_text(one.here), paper, one.verdict, where))
+    for compared in compared_settings(job):
+        where = compared.setting.where or NOTHING
+        paper = as_text(compared.setting.paper) if compared.setting.where else NOTHING
+        rows.append((f"`{compared.key}`", as_text(compared.here), paper, compared.verdict, where))
     table = markdown_table(("setting", "`paper.yaml`", "paper", "verdict", "where"), rows)
     return render("paper_settings.md.jinja", table=table)

@@ -1,8 +1,8 @@
 """Simulate the tests between methods and the intervals: `make simulation` (an hour).
 
-Writes the tables between the markers of docs/explanation/which-test.md: how often each procedure
-finds a difference of means where there is none, what it finds, and how often intervals cover the
-truth. They decide which test and which interval `pisoft.statistics` uses, and simulate its code.
+Writes the tables between the markers of docs/explanation/which-test.md: each procedure's false
+positive rate, its power, and the coverage of intervals. The tables decide which test and which
+interval `pisoft.statistics` uses; the simulation runs its code.
 """
 
 from __future__ import annotations
@@ -31,26 +31,26 @@ from pisoft.workflow.commandline import run
 PAGE = Path("docs/explanation/which-test.md")
 BEGIN, END = (f"<!-- written by `make simulation`: {which} -->" for which in ("begin", "end"))
 SIZES = (12, 18, 32, 90, 400, 2000)
-# Numbers of samples and of methods; the largest of both take too long together.
+# Numbers of samples and of methods; both at their largest would take too long.
 CELLS = [(n, methods) for methods in (9, 14, 30) for n in SIZES if (n, methods) != (2000, 30)]
-RESAMPLES = 399  # of a test, and sign flips
+RESAMPLES = 399  # per test, also sign flips
 FARTHEST = 4.0  # largest shift, in standard errors of a method's mean, times √2
-SAMPLES = (12, 18, 32, 90, 400)  # of intervals
-AT_ONCE = 100  # numbers that share the resamples of their intervals
+SAMPLES = (12, 18, 32, 90, 400)  # per interval
+AT_ONCE = 100  # intervals that share their resamples
 
 # Tests ------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Shape:
-    """How equally good methods vary within a sample: gamma distributions of mean 0.
+    """Distribution of equally good methods within a sample: gamma with mean 0.
 
-    Widths and skewness are geometric from the steadiest method to the widest.
+    Widths and skewness form geometric series from the narrowest method to the widest.
 
     Attributes:
-        width: standard deviation of the steadiest, relative to the widest.
-        skewness: of the steadiest and of the widest method.
-        sides: whether methods are skewed to either side; if not, and with equal widths and
+        width: standard deviation of the narrowest, relative to the widest.
+        skewness: of the narrowest and of the widest method.
+        sides: whether methods are skewed to both sides; if not, and with equal widths and
             skewness, they are exchangeable.
     """
 
@@ -71,8 +71,8 @@ class Shape:
 
 
 # Real differences have standard deviations that span a factor of 8 to 14 (95 % over 5 % quantile),
-# and skewness up to ±3, of the narrow ones most of all. So have those of `skewed`: 13 to 9, and 1.9
-# to 2.9 (95 % quantile), for 14 methods and n = 12 to 400.
+# and skewness up to ±3, mostly the narrow ones. `skewed` matches them: 13 to 9, and 1.9 to 2.9
+# (95 % quantile), for 14 methods and n = 12 to 400.
 SHAPES = {
     "exchangeable": Shape(1.0, (1.5, 1.5), sides=False),
     "skewed": Shape(0.05, (10.0, 0.3), sides=True),
@@ -109,10 +109,10 @@ TESTS: dict[str, Test] = {
 def simulated_tests(
     shape: Shape, n: int, methods: int, repetitions: int
 ) -> Iterator[dict[str, object]]:
-    """Yield for each test how often it is wrong, and which share of true differences it finds.
+    """Yield the error rates of each test, and the share of true differences that it finds.
 
-    All pairs of methods are a family. In a first family all methods are equal; in a second, every
-    other method is better, by up to :data:`FARTHEST`.
+    All pairs of methods are a family. In the first family all methods are equal; in the second,
+    every other method is better, by up to :data:`FARTHEST`.
     """
     one, other = np.triu_indices(methods, 1)
     better = FARTHEST * np.linspace(0, 1, methods + 1)[1:] * shape.widths(methods) * np.sqrt(2 / n)
@@ -173,7 +173,7 @@ INTERVALS = ("percentile", "BCa", "bootstrap-t", "Hall's t (used)")
 def intervals(
     samples: Samples, estimates: Estimates, generator: np.random.Generator
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Yield the ends of each of :data:`INTERVALS`; the outer two are those of the package."""
+    """Yield the ends of each of :data:`INTERVALS`; the first and the last are the package's."""
     percentile = Estimates(estimates.replicates, estimates.counts).table()
     yield percentile["low"].to_numpy(), percentile["high"].to_numpy()
     values, resampled = np.split(estimates.replicates.to_numpy(), [1])
@@ -192,7 +192,7 @@ def intervals(
 
 
 def _t_quantiles(samples: Samples, generator: np.random.Generator) -> np.ndarray:
-    """Return the upper and lower quantile of resampled ratios in their standard errors, (2, C)."""
+    """Return the upper and lower quantile of studentised resampled ratios, (2, C)."""
     top, bottom = samples.numerators.to_numpy(), samples.denominators.to_numpy()
     n, total = len(top), bottom.sum(axis=0)
     counts = generator.multinomial(n, np.full(n, 1 / n), RESAMPLES).astype(float)
@@ -205,7 +205,7 @@ def _t_quantiles(samples: Samples, generator: np.random.Generator) -> np.ndarray
 
 
 def coverage(repetitions: int) -> pd.DataFrame:
-    """Return whether each interval covers, a row per repetition."""
+    """Return whether each interval covers the truth, by repetition."""
     frames = []
     for (label, draw), n in product(POPULATIONS.items(), SAMPLES):
         generator = np.random.default_rng([n, list(POPULATIONS).index(label)])
@@ -226,12 +226,12 @@ def coverage(repetitions: int) -> pd.DataFrame:
 
 
 def percent(share: float) -> str:
-    """Return a share in percent, with a decimal where it is small."""
+    """Return a share in percent, with a decimal if it is small."""
     return f"{100 * share:.1f}" if share < 0.0995 or share > 0.7 else f"{100 * share:.0f}"
 
 
 def page_text(tests: Iterable[tuple[str, pd.DataFrame]], covers: pd.DataFrame, count: int) -> str:
-    """Return what stands between the markers."""
+    """Return the text between the markers."""
     error = 100 * np.sqrt(LEVEL * (1 - LEVEL) / count)
     parts = [
         f"{count:,} repetitions of each row, {RESAMPLES} resamples or sign flips in each. In "
@@ -242,7 +242,7 @@ def page_text(tests: Iterable[tuple[str, pd.DataFrame]], covers: pd.DataFrame, c
     ]
     for shape, rows in tests:
         lines = [
-            (f"{n}", f"{methods}", *(" · ".join(map(percent, of)) for of in cell["shares"]))
+            (f"{n}", f"{methods}", *(" · ".join(map(percent, test)) for test in cell["shares"]))
             for (n, methods), cell in rows.groupby(["n", "methods"], sort=False)
         ]
         parts += [f"**{shape.capitalize()}**\n", markdown_table(("n", "methods", *TESTS), lines)]
@@ -281,7 +281,7 @@ def parser() -> argparse.ArgumentParser:
     """Return the command line."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--repetitions", type=int, default=2000, help=f"multiple of {AT_ONCE}")
-    parser.add_argument("--page", type=Path, default=PAGE, help="with the markers")
+    parser.add_argument("--page", type=Path, default=PAGE, help="page with the markers")
     parser.set_defaults(cells=CELLS)
     return parser
 

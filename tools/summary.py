@@ -1,6 +1,6 @@
-"""A run's summary: one file small enough to be kept with the code, an entry of the leaderboard.
+"""A run's summary: a file small enough to keep with the code, an entry of the leaderboard.
 
-It holds means over samples with their intervals and tests, what they depend on, and no record.
+It contains means over samples with their intervals and tests, and the settings, but no record.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from pisoft.store.files import whole_files
 from pisoft.store.parquet import OK
 from pisoft.store.schemas import RESULT
 
-# Results, and which rows of them are kept.
+# Results, and the rows of them that are kept.
 KEPT: dict[str, dict[str, Any]] = {
     "statistics": {"metric": [*AUC_METRICS, "soft_ns", "soft_nc", "expected_retained"]},
     "comparisons": {"metric": AUC_METRICS, "dataset": AVERAGE},
@@ -39,14 +39,14 @@ KEPT: dict[str, dict[str, Any]] = {
     "advantage": {"metric": ["pi_soft_ns", "pi_soft_nc"], "dataset": AVERAGE, "part": HALVES},
     "permutation_baseline": {"metric": AUC_METRICS, "dataset": AVERAGE, "part": GAIN},
     "accuracy": {},
-    # Of a run with other operators of ablation.
+    # For runs with other ablation operators.
     "sensitivity": {"part": [HALF_SAMPLES, *OPERATORS.values()]},
     "off_distribution": {},
-    "decisions": {},  # of a run that names the comparisons to be decided
+    "decisions": {},  # for runs with comparisons to be decided
 }
-PROCEDURES = "Intervals: Hall's t; tests: step-down bootstrap-t of means"  # of what is kept now
-CELL = ["protocol", "model", "dataset", "metric", "method"]  # of values of single samples
-DIGITS = 6  # significant ones
+PROCEDURES = "Intervals: Hall's t; tests: step-down bootstrap-t of means"  # of new summaries
+CELL = ["protocol", "model", "dataset", "metric", "method"]  # of single samples' values
+DIGITS = 6  # significant digits
 
 
 class Rows(Strict):
@@ -110,7 +110,7 @@ class Summary(Strict):
 
 
 def results_of(rows: Mapping[str, pd.DataFrame]) -> dict[str, Rows]:
-    """Return the rows :data:`KEPT` of questions that were run, without columns of no entry."""
+    """Return the :data:`KEPT` rows of questions that were run, without empty columns."""
     parts = {}
     for kind, keys in KEPT.items():
         chosen = select(rows[kind], **keys).drop(columns="question").replace("", np.nan)
@@ -120,16 +120,16 @@ def results_of(rows: Mapping[str, pd.DataFrame]) -> dict[str, Rows]:
 
 
 def samples_of(samples: pd.DataFrame) -> Rows:
-    """Return the values of single samples by both areas, from `soft_samples`.
+    """Return both areas of single samples, from `soft_samples`.
 
-    They are in the file's order, and without the names of the samples.
+    Rows keep the file's order, and omit the names of samples.
     """
     fine = select(samples, metric=AUC_METRICS, status=OK).dropna(subset="value")
     return rows_of(fine[[*CELL, "value"]])
 
 
 def rows_of(table: pd.DataFrame) -> Rows:
-    """Return the rows of a table, numbers with :data:`DIGITS` digits."""
+    """Return the rows of a table, numbers rounded to :data:`DIGITS` digits."""
     values = table.astype(object).where(table.notna(), None).to_numpy().tolist()
     rounded = (
         [float(f"{v:.{DIGITS}g}") if isinstance(v, float) else v for v in row] for row in values
@@ -138,11 +138,11 @@ def rows_of(table: pd.DataFrame) -> Rows:
 
 
 def keep(path: Path, summary: Summary) -> None:
-    """Write a summary, each row on a line of its own."""
+    """Write a summary, one line per row."""
     content = summary.model_dump(mode="json", exclude_defaults=True)
     text = json.dumps(content, indent=1, ensure_ascii=False)
-    # Lists of no list on one line: no text of JSON holds a line break.
-    text = re.sub(r"\[\n[^\[\]{}]*?\n *\]", lambda one: re.sub(r"\n *", " ", one[0]), text)
+    # Innermost lists on one line: no JSON string contains a line break.
+    text = re.sub(r"\[\n[^\[\]{}]*?\n *\]", lambda match: re.sub(r"\n *", " ", match[0]), text)
     with whole_files(path) as (written,):
         written.write_text(text + "\n", encoding="utf-8")
 
@@ -151,16 +151,16 @@ def kept(path: Path) -> Summary:
     """Read a summary.
 
     Raises:
-        BenchmarkError: there is none, or it is not valid.
+        BenchmarkError: it does not exist, or is not valid.
     """
     return validate(Summary, read(path), str(path))
 
 
 def read(path: Path) -> Any:
-    """Read what stands in a summary's file, unchecked.
+    """Read a summary's file without validation.
 
     Raises:
-        BenchmarkError: there is no such file, or it is no JSON.
+        BenchmarkError: the file does not exist, or is not JSON.
     """
     try:
         return json.loads(path.read_text(encoding="utf-8"))
