@@ -17,7 +17,7 @@ def scaled(value: float, unit: str = "") -> str:
 
     Args:
         value: the number.
-        unit: written behind the prefix.
+        unit: written after the prefix.
     """
     if value == 0:
         return f"0 {unit}".rstrip()

@@ -30,7 +30,7 @@ class GradEllmInseqOptions(MethodOptions):
 
 
 class GradEllmInseq(AttributionMethod):
-    """H_i = Σ_layers ReLU(λ_i Σ_c w_c v_ic), w = ∂logit/∂(attention output behind `o_proj`).
+    """H_i = Σ_layers ReLU(λ_i Σ_c w_c v_ic), w = ∂logit/∂(attention output after `o_proj`).
 
     λ is the cosine similarity of the concatenated queries and keys of all heads, without rotary
     embeddings, min-max normalised over all tokens read; 0 if all are equal. With grouped queries,

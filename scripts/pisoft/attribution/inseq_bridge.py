@@ -75,7 +75,7 @@ class GradEllmAttribution(InternalsAttributionRegistry):
         attribute_fn_main_args: Mapping[str, Any],
         attribution_args: Mapping[str, Any] | None = None,
     ) -> CoarseFeatureAttributionStepOutput:
-        """Return scores (1, tokens read) of the next token's logit, NaN behind the prompt."""
+        """Return scores (1, tokens read) of the next token's logit, NaN after the prompt."""
         ids, target, *_ = attribute_fn_main_args["additional_forward_args"]
         if self._prompt_tokens is None or len(ids) != 1:
             raise BenchmarkError(

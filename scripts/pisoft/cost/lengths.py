@@ -25,7 +25,7 @@ ESTIMATED = "estimated"
 
 Row = dict[str, Any]
 
-# Tokens of a chat template with a short instruction, before and behind the record.
+# Tokens of a chat template with a short instruction, before and after the record.
 BEFORE, BEHIND = 40, 5
 
 

@@ -298,7 +298,7 @@ class Perturber:
         return root_probabilities(logits[:, 0])
 
     def _hidden_keys(self, visible: Sequence[torch.Tensor], width: int) -> dict[str, torch.Tensor]:
-        """Return the options by which a model hides keys behind the prefix."""
+        """Return the options that make a model hide keys after the prefix."""
         before = len(self._prefix_ids)
         rows = [pad(mask, (before, width - mask.shape[1]), value=True) for mask in visible]
         positions = torch.arange(before, before + width, device=self.model.device)[None]

@@ -47,7 +47,7 @@ class PerturbedInput:
     kept: np.ndarray  # which perturbable tokens are kept, (m,)
     perturbation: Perturbation  # what happens to the others
     prefix: tuple[int, ...]  # token ids in front, which no perturbation touches
-    token_ids: np.ndarray  # behind the prefix, those of a generated answer too, (T,)
+    token_ids: np.ndarray  # after the prefix, a generated answer included, (T,)
     factors: np.ndarray  # what the embeddings of these are multiplied by, (T,)
 
     @property

@@ -63,8 +63,8 @@ def attention_writes(model: LanguageModel) -> list[AttentionWrite]:
         write = _recognised(call)
         if write is None:
             raise BenchmarkError(
-                f"{layer_name(model, call.inputs.layer)}: what attention gives does not enter the "
-                "residual stream by itself, behind a linear layer and at most an RMSNorm"
+                f"{layer_name(model, call.inputs.layer)}: the output of attention does not enter "
+                "the residual stream on its own, after a linear layer and at most an RMSNorm"
             )
         writes.append(write)
 

@@ -280,7 +280,7 @@ def _differs_from_zeroing(model: LanguageModel) -> str:
         last = torch.tensor([[embeddings.shape[1] - 1]], device=model.device)
         visited = visit_layers(model, embeddings, last, compare)
         if not close(model.hidden_states(embeddings), visited, tolerance=1e-3):
-            return "running a layer again changes those behind it"
+            return "re-running a layer changes later layers"
     if seen != list(range(model.layers)):
         return "the probe does not see the attention of every layer exactly once"
     return f"not what zeroing values gives in layer {wrong[0]}" if wrong else ""

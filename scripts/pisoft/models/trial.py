@@ -215,7 +215,7 @@ class _Trial:
     def _looks_ahead(self) -> str:
         clean, perturbed = self._expected[:, :PREFIX]
         differs = self._difference(perturbed, clean)
-        return differs and "what it says of a token depends on those behind it"
+        return differs and "its prediction at a token depends on later tokens"
 
     def _plain_differs(self) -> str:
         return self._difference(self._logits(), self._expected)

@@ -163,7 +163,7 @@ def bert(**options):
 
 def test_a_model_that_reads_ahead_is_refused():
     """BERT, unless it is made a decoder: its answers at one step would depend on later steps."""
-    with pytest.raises(BenchmarkError, match=r"BertLM.* of a token depends on those behind it"):
+    with pytest.raises(BenchmarkError, match=r"BertLM.* at a token depends on later tokens"):
         LanguageModel(bert(), "toy")
     model = LanguageModel(bert(is_decoder=True), "toy")
     model.require("fixed routing", "test")
