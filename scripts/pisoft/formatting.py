@@ -1,4 +1,4 @@
-"""Numbers as a reader takes them in: those that span many orders of magnitude, and none at all."""
+"""Formatting of numbers, also of large ranges, and of missing numbers."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ _PREFIXES = ("", "k", "M", "G", "T", "P", "E", "Z", "Y")
 
 
 def signed(text: str) -> str:
-    """Return a number as written by Python with a minus sign in place of its hyphen."""
+    """Replace the hyphen of a number, as Python writes it, by a minus sign."""
     return text.replace("-", MINUS)
 
 
 def scaled(value: float, unit: str = "") -> str:
-    """Return a number that is not negative with three digits and an SI prefix: `1.23 G`.
+    """Format a non-negative number with three digits and an SI prefix: `1.23 G`.
 
     Args:
         value: the number.
@@ -31,7 +31,7 @@ def scaled(value: float, unit: str = "") -> str:
 
 
 def duration(seconds: float) -> str:
-    """Return a time in seconds, minutes or hours, whichever is the first below 120."""
+    """Format a time in seconds, minutes or hours, the first of these below 120."""
     for size, unit in ((1, "s"), (60, "min")):
         if seconds < 120 * size:
             return f"{seconds / size:.3g} {unit}"
