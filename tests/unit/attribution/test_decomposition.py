@@ -1,4 +1,4 @@
-"""DePass's components and their sum; layers that no decomposition or projection fits."""
+"""DePass components sum to the hidden states; unsupported layers and projections are refused."""
 
 from functools import partial
 
@@ -48,20 +48,22 @@ def test_components_sum_to_the_hidden_states(family):
         ),
     ],
 )
-def test_a_refusal_says_what_there_is_no_rule_for(method, family, message):
+def test_refusals_name_the_unsupported_operation(method, family, message):
     model = LanguageModel(network(family, ATTENTION_NAME), family)
     with pytest.raises(BenchmarkError, match=f"^method '{method}': model '{family}': .*{message}$"):
         build(method).check(model)
 
 
-def test_neurons_that_are_taken_for_constants_are_noticed(monkeypatch):
-    monkeypatch.setattr(components, "_storages", lambda _: {0})  # as if all read the same
+def test_neurons_mistaken_for_constants_are_detected(monkeypatch):
+    monkeypatch.setattr(
+        components, "_storages", lambda _: {0}
+    )  # as if all parameters shared storage
     with pytest.raises(BenchmarkError, match=r"decomposed: there is a part that no token has$"):
         build("depass").check(random_model("llama-gqa"))
 
 
 @pytest.mark.parametrize("experts", ["grouped_mm", "batched_mm"])
-def test_experts_that_read_tokens_in_another_order_give_the_same_components(experts):
+def test_components_do_not_depend_on_the_token_order_of_experts(experts):
     model = LanguageModel(network("Mixtral", ATTENTION_NAME).float(), "Mixtral")
     (one_by_one,) = attribute("depass", model, samples()[:1])
     model.network.set_experts_implementation(experts)
@@ -75,7 +77,7 @@ def gate(_, __, named, output):
 
 
 @pytest.mark.parametrize("change", ["gated", "centred"])
-def test_attention_that_enters_the_residual_stream_in_another_form_is_refused(change):
+def test_attention_changed_before_the_residual_stream_is_refused(change):
     model = random_model("llama-gqa")
     attention = model.blocks[0].self_attn
     if change == "gated":
@@ -90,7 +92,7 @@ def test_attention_that_enters_the_residual_stream_in_another_form_is_refused(ch
         build("ifr").check(model)
 
 
-def test_a_norm_behind_the_projection_scales_what_it_gives():
+def test_a_norm_after_the_projection_scales_its_output():
     model = random_model("llama-gqa", layers=1)
     norm = RMSNorm(32, dtype=torch.float64)
     torch.nn.init.uniform_(norm.weight)
@@ -112,7 +114,7 @@ def test_a_norm_behind_the_projection_scales_what_it_gives():
         ("mlp", r"decoder layer 2 \(LlamaDecoderLayer\) uses its SiLU\w+ in another form than .*"),
     ],
 )
-def test_layers_that_bend_what_they_should_add_are_refused(part, message):
+def test_layers_with_nonlinear_outputs_are_refused(part, message):
     model = random_model("llama-gqa")
     bent = model.blocks[2].get_submodule(part)
     bent.register_forward_hook(lambda _, __, output: output + output.square())
@@ -129,10 +131,10 @@ def test_layers_that_bend_what_they_should_add_are_refused(part, message):
         ("k_proj", Linear(32, 8), "widths .*: 32, 8, 16 and 32"),
     ],
 )
-def test_other_projections_are_refused_by_name(part, replacement, message):
+def test_unsupported_projections_are_refused_by_name(part, replacement, message):
     model, _ = model_and_network("llama-gqa")
     setattr(model.blocks[1].self_attn, part, replacement)
-    build("grad_ellm_inseq").check(model)  # the last layer is as it was
+    build("grad_ellm_inseq").check(model)  # the last layer is unchanged
     expected = f"^method 'grad_ellm_inseq': model 'llama-gqa': layer 1: {message}"
     with pytest.raises(BenchmarkError, match=expected):
         build("grad_ellm_inseq", layers=2).check(model)

@@ -1,4 +1,4 @@
-"""Running a method: what is timed, what does not fit, and failures as rows or one clear error."""
+"""Running a method: timing, memory limits, and failures as rows or one clear error."""
 
 import argparse
 from types import SimpleNamespace
@@ -32,7 +32,7 @@ def model():
 
 
 class Recording(AttributionMethod):
-    """Scores tokens by their ids unless scores are given, and keeps which samples it was given."""
+    """Scores tokens by their ids unless scores are given, and records the samples it receives."""
 
     label, family, reference = "Recording", "baseline", "test"
 
@@ -73,7 +73,7 @@ def test_nan_scores_are_kept_with_their_status(model):
     assert row["raw_scores"][2] == 1.0
 
 
-def test_an_earlier_failure_is_passed_on_and_nothing_is_attributed(model):
+def test_samples_that_failed_earlier_keep_their_status(model):
     method, failed = Recording(), pair(status="empty_generation")
     warm_up(method, model, [failed])
     (row,) = attribute_block(method, model, [failed])
@@ -97,7 +97,7 @@ CONTEXT = 128
     ],
 )  # fmt: skip
 @pytest.mark.follows("lower the option prompts.max_tokens")
-def test_what_cannot_be_explained_is_named(model, given, width, message):
+def test_invalid_scores_and_inputs_are_named(model, given, width, message):
     with pytest.raises(BenchmarkError, match=message):
         attribute_block(Recording(scores=torch.zeros(1, width)), model, [pair(**given)])
     (row,) = attribute_block(Recording(), model, [pair(ids=[3] * CONTEXT)])
@@ -108,7 +108,7 @@ def test_what_cannot_be_explained_is_named(model, given, width, message):
 
 
 class Clocked(Recording):
-    """Takes a second for each padded token, and a hundred more the first time."""
+    """Takes a second per padded token, and a hundred more on the first call."""
 
     def __init__(self, clock, token_budget=1024):
         super().__init__(token_budget)
@@ -121,7 +121,7 @@ class Clocked(Recording):
 
 @pytest.fixture
 def clock(monkeypatch):
-    """Return the clock that the engine reads; it stands still unless a method moves it."""
+    """Return the engine's clock; it stands still unless a method advances it."""
     clock = SimpleNamespace(now=0.0)
     monkeypatch.setattr(engine, "perf_counter", lambda: clock.now)
     return clock
@@ -138,7 +138,7 @@ def test_the_first_run_is_not_timed(model, clock):
     assert sum(row["seconds"] for row in cold) == pytest.approx(4 * 18 + 100)
 
 
-def test_shares_of_a_batch_add_up_to_its_time_and_follow_the_tokens_read(model, clock):
+def test_batch_time_is_shared_in_proportion_to_the_tokens_read(model, clock):
     method = Clocked(clock, token_budget=36)
     rows = attribute_block(method, model, of_samples(samples()))
     assert method.calls == [["long", "same"], ["short", "single"]]
@@ -163,7 +163,7 @@ def test_the_device_is_synchronised_before_the_clock_is_read(model, monkeypatch)
 
 
 class Hungry(Recording):
-    """Runs out of memory above a number of padded tokens, of a batch or of one of its own."""
+    """Runs out of memory above a number of padded tokens, in a batch or in an inner one."""
 
     def __init__(self, token_budget, limit):
         super().__init__(token_budget)
@@ -179,7 +179,7 @@ class Hungry(Recording):
         return super().attribute(model, batch)
 
 
-def test_a_sample_that_fits_with_checkpointed_layers_has_the_same_scores_to_the_bit(caplog):
+def test_checkpointed_layers_give_bitwise_equal_scores(caplog):
     deep, _ = model_and_network("llama-gqa", layers=8)
 
     def rows(count=4):
@@ -212,20 +212,20 @@ def test_a_sample_that_fits_with_checkpointed_layers_has_the_same_scores_to_the_
     ("name", "options", "ignored"),
     [("integrated_gradients", {"steps": 6}, {"internal_batch_size": 6}), ("occlusion", {}, {})],
 )
-def test_inputs_are_read_one_by_one_before_a_sample_is_given_up(model, name, options, ignored):
-    """Whatever `internal_batch_size` says, and though late tokens leave little to read."""
+def test_a_sample_fails_only_after_its_inputs_were_tried_one_by_one(model, name, options, ignored):
+    """Independently of `internal_batch_size`, and although late tokens share long prefixes."""
     block = of_samples(samples()[:1])
     with Memory() as one:
         expected = attribute_block(build(name, token_budget=1, **options), model, block)
     method = build(name, token_budget=999, **options | ignored)
     with Memory(one.peak * 1.2):
         rows = attribute_block(method, model, block)
-    assert method.context.token_budget >= len(samples()[0].read_ids), "of the samples to come"
+    assert method.context.token_budget >= len(samples()[0].read_ids), "enough for later samples"
     for row, other in zip(rows, expected, strict=True):
         assert row["raw_scores"] == pytest.approx(other["raw_scores"], rel=1e-4)
 
 
-def test_time_of_an_attempt_that_failed_is_not_counted(model, clock):
+def test_failed_attempts_are_not_timed(model, clock):
     class FailsLate(Clocked):
         def attribute(self, model, batch):
             scores = super().attribute(model, batch)
@@ -257,7 +257,7 @@ def job(tmp_path):
     return argparse.Namespace(**files, settings=settings, model=model, gpus=None)
 
 
-def test_the_file_says_how_much_memory_and_which_budget_it_took(job, monkeypatch):
+def test_the_file_records_peak_memory_and_token_budget(job, monkeypatch):
     made = []
 
     class Small(Hungry):
@@ -293,7 +293,7 @@ def test_random_scores_need_no_weights_and_no_gpu(job):
     assert read_provenance(job.times)["device"] == "cpu"
 
 
-def test_the_target_is_explained_and_its_log_probability_is_measured(job):
+def test_the_log_probability_of_the_explained_target_is_stored(job):
     prompt = read_rows(job.prompts, "prompts")[0]
     prompt |= {"label_words": ["Yes"], "label_token_ids": [50]}
     answer = read_rows(job.generations, "generations")[0] | {
@@ -312,7 +312,7 @@ def test_the_target_is_explained_and_its_log_probability_is_measured(job):
         sample = ExplainedSample("s", prompt["input_ids"], [], [0], [token], foil_ids=foils)
         (expected,) = attributed("saliency", model, [sample])
         np.testing.assert_allclose(scores, expected[0], rtol=1e-4)
-        if target == "contrastive":  # is of attribution alone
+        if target == "contrastive":  # covers attribution only
             continue
         settings = EvaluateJob(
             model=given.model, seed=1, block_size=2, token_budget=72, compile=False, target=target,

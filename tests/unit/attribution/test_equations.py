@@ -1,4 +1,4 @@
-"""Methods against their equations, one input and mostly one token at a time, in float64."""
+"""Methods against their equations in float64, one input and mostly one token at a time."""
 
 from dataclasses import replace
 from itertools import product
@@ -33,7 +33,7 @@ OPTIONS = {
     + [{"relu": "sum", "token_weights": "original", "heads": heads} for heads in READINGS["heads"]],
     "value_zeroing": [
         *({}, {"final_norm": False}, {"layers": 1}, {"layers": 2, "normalise_layers": False}, RAW),
-        # A good part of the distances of these models is below.
+        # Many distances in these models are smaller.
         *({"threshold": 0.02, "normalise_layers": normalise} for normalise in (True, False)),
         {"normalise_layers": False},
     ],
@@ -56,7 +56,7 @@ def explained():
 
 
 def by_equations(name, network, sample, row, options):
-    """Return a method's scores of one step."""
+    """Return a method's scores for one step."""
     options = dict(options)
     ids = [*sample.prompt_ids, *sample.output_ids[: sample.steps[row]]]
     if name == "grad_ellm":
@@ -84,7 +84,7 @@ def test_scores_are_those_of_the_equations(name, shape, options):
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_routes_sum_to_one_and_in_one_layer_are_flashtrace_but_for_the_residual(shape):
+def test_routes_sum_to_one_and_match_flashtrace_in_one_layer(shape):
     deep, shallow = random_model(shape), random_model(shape, layers=1)
     for sample in (one for one in samples() if one.steps[0] == 0):
         (routes,) = attribute("ifr", deep, [sample])
@@ -95,6 +95,6 @@ def test_routes_sum_to_one_and_in_one_layer_are_flashtrace_but_for_the_residual(
 
 
 @pytest.mark.parametrize("name", ["attention", "grad_ellm", "grad_ellm_inseq", "value_zeroing"])
-def test_more_layers_than_the_model_has_are_refused(name):
+def test_a_layer_count_above_the_models_is_refused(name):
     with pytest.raises(BenchmarkError, match=r"layers: 4 is more than the 3 decoder layers"):
         build(name, layers=4).check(random_model("llama-gqa"))

@@ -1,4 +1,4 @@
-"""Scores made elsewhere: what there is to score, and one line for each thing that is wrong."""
+"""Imported scores: the steps that need scores, and one line per problem in a file."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Cell:
         self.output = folder / "attributions.parquet"
 
     def export(self):
-        """Write what there is to score and return it as a user reads it, with scores."""
+        """Export the steps to score and return them as a user reads them, with scores."""
         files = {"prompts": [self.prompts], "generations": [self.generations]}
         settings = ExportJob(target=self.target).to_json()
         given = argparse.Namespace(
@@ -72,7 +72,7 @@ def cell(tmp_path):
     return Cell(tmp_path)
 
 
-def test_what_there_is_to_score_is_every_explained_step_of_samples_that_did_not_fail(cell):
+def test_every_explained_step_of_ok_samples_is_exported(cell):
     cell.export()
     rows = read_rows(cell.exported, "to_score")
     assert [(row["sample_id"], row["step"]) for row in rows] == [("a", 0), ("a", 2), ("b", 0)]
@@ -84,7 +84,7 @@ def test_what_there_is_to_score_is_every_explained_step_of_samples_that_did_not_
     }  # fmt: skip
 
 
-def test_the_target_says_which_token_is_scored_and_scores_of_another_are_refused(tmp_path):
+def test_scores_for_another_target_token_are_refused(tmp_path):
     word = answer("a", "Yes", "Yes") | {
         "output_ids": [50], "target_ids": [50], "output_token_texts": ["Yes"],
         "greedy_token_id": 9, "greedy_token_text": " Sure", "runner_up_ids": [60], "margins": [1.0],
@@ -106,7 +106,7 @@ def test_the_target_says_which_token_is_scored_and_scores_of_another_are_refused
     assert cell.import_(rows["contrastive"])[0]["status"] == "ok"
 
 
-def test_scores_are_imported_in_the_order_of_the_samples_whatever_the_file_s(cell):
+def test_scores_are_imported_in_sample_order(cell):
     rows = cell.export()
     other = rows.assign(model="other", scores=None)
     imported = cell.import_(pd.concat([other, rows[::-1]]).drop(columns="token_texts"))
@@ -119,7 +119,7 @@ def test_scores_are_imported_in_the_order_of_the_samples_whatever_the_file_s(cel
     read_attributions(cell.output, cell.prompts, PROMPTS, pairs)
 
 
-def test_scores_that_are_all_equal_are_warned_about(cell, caplog):
+def test_constant_scores_give_a_warning(cell, caplog):
     kind = "scores that are all equal, which order no tokens"
     rows = cell.export()
     cell.import_(rows)
@@ -129,7 +129,7 @@ def test_scores_that_are_all_equal_are_warned_about(cell, caplog):
     assert f"{cell.scores}: {kind}: 3 of 3 rows, the first: sample 'a', step 0" in caplog.text
 
 
-def test_a_shard_takes_its_samples_and_refuses_those_of_no_shard(cell, tmp_path):
+def test_a_shard_imports_its_samples_and_refuses_unknown_ones(cell, tmp_path):
     rows = cell.export()
     shard = Cell(tmp_path / "shard", PROMPTS[1:], ANSWERS[1:])
     shard.whole = cell.prompts
@@ -158,7 +158,7 @@ def exactly(rows):
 
 
 def added(place, **changes):
-    """Return a function that adds a row again, with changes."""
+    """Return a function that appends a modified copy of a row."""
     return lambda rows: pd.concat([rows, rows[place : place + 1].assign(**changes)])
 
 
@@ -202,7 +202,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("change", "message"), WRONG)
-def test_what_is_wrong_is_one_line_and_nothing_is_written(cell, change, message):
+def test_problems_are_reported_in_one_line_and_nothing_is_written(cell, change, message):
     with pytest.raises(BenchmarkError) as caught:
         cell.import_(change(cell.export()))
     assert str(caught.value).startswith(f"{cell.scores}: ")
@@ -210,7 +210,7 @@ def test_what_is_wrong_is_one_line_and_nothing_is_written(cell, change, message)
     assert not cell.output.exists()
 
 
-def test_a_file_that_is_not_there_or_no_parquet_is_named(cell):
+def test_missing_and_invalid_parquet_files_are_named(cell):
     with pytest.raises(BenchmarkError, match=r"scores\.parquet: no such file; `make export"):
         cell.import_()
     cell.scores.write_text("sample_id,score\n", encoding="utf-8")
@@ -218,7 +218,7 @@ def test_a_file_that_is_not_there_or_no_parquet_is_named(cell):
         cell.import_()
 
 
-def test_types_of_other_writers_are_read(cell):
+def test_column_types_of_other_writers_are_read(cell):
     """Large lists and strings, fixed lists, dictionaries, wider and narrower numbers."""
     rows = cell.export()[2:]
     whole = Cell(cell.prompts.parents[3] / "one", PROMPTS[1:2], ANSWERS[1:2])
@@ -250,7 +250,7 @@ catalogue:
 """
 
 
-def test_the_check_names_every_kind_of_problem_and_fails(tmp_path, monkeypatch, capsys):
+def test_the_check_lists_every_kind_of_problem_and_fails(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     rows = Cell(tmp_path).export().assign(model="toy")
     exported = tmp_path / "results/tiny/data/to_score.parquet"
@@ -278,7 +278,7 @@ def test_the_check_names_every_kind_of_problem_and_fails(tmp_path, monkeypatch, 
             assert line.startswith(f"mine, toy on sst2: {expected}")
 
 
-def test_a_run_without_such_scores_is_told_so(tmp_path):
+def test_a_run_without_imported_scores_is_reported(tmp_path):
     given = argparse.Namespace(configfile=[check_scores.CONFIG_FOLDER / "config.yaml"], config=[])
     with pytest.raises(BenchmarkError, match=r"config.yaml: no method has a `source` of kind"):
         check_scores.main(given)

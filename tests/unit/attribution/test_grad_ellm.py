@@ -10,7 +10,7 @@ from pisoft.config.validation import validate
 from pisoft.errors import BenchmarkError
 
 
-def test_layers_that_are_clipped_are_all_layers():
+def test_layer_counts_above_the_models_are_clipped():
     model, _ = model_and_network("llama-gqa")
     clipped, every, fewer = (
         torch.cat(attribute("grad_ellm", model, samples()[:1], **options))
@@ -20,14 +20,14 @@ def test_layers_that_are_clipped_are_all_layers():
     assert not torch.equal(fewer, every)
 
 
-def test_samples_that_do_not_say_what_their_content_is_are_named():
+def test_samples_without_content_masks_are_named():
     model, _ = model_and_network("llama-gqa")
     with pytest.raises(BenchmarkError, match="sample long: which prompt tokens are content is not"):
         attribute("grad_ellm", model, samples(), normalise_over="content")
 
 
 @pytest.mark.parametrize("option", [{"similarity": "cosine"}, {"normalise_over": "content"}])
-def test_readings_of_loosened_weights_are_refused_with_the_original_ones(option):
+def test_options_of_loosened_weights_are_refused_for_original_ones(option):
     options = {"token_weights": "original", **option}
     with pytest.raises(BenchmarkError, match=r"^options: similarity and normalise_over apply only"):
         validate(load_method("grad_ellm").Options, options, "options")

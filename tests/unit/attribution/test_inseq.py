@@ -1,4 +1,4 @@
-"""The Inseq adapter: ids in are ids out, and the model is given back as it was."""
+"""The Inseq adapter preserves token ids and leaves the model unchanged."""
 
 import copy
 import inspect
@@ -70,7 +70,7 @@ def model():
     return random_model("llama-gqa")
 
 
-def test_every_method_that_is_not_refused_gives_finite_scores_that_differ(model):
+def test_supported_methods_give_finite_scores_that_differ(model):
     for method in working():
         build(method).check(model)
         for scores in attribute(model, [templated(), samples()[0]], method):
@@ -79,7 +79,7 @@ def test_every_method_that_is_not_refused_gives_finite_scores_that_differ(model)
             assert (scores.amax(dim=1) > scores.amin(dim=1)).all(), method
 
 
-def test_every_method_that_is_refused_does_fail_or_give_nothing(model):
+def test_refused_methods_fail_or_give_nothing_in_inseq(model):
     theirs = set(REFUSED) - {"grad_ellm"}
     assert theirs <= set(available())
     inseq = load_method("inseq")
@@ -92,7 +92,7 @@ def test_every_method_that_is_refused_does_fail_or_give_nothing(model):
         assert (scores == 0).all(), f"{method} works again"
 
 
-def test_the_methods_and_their_arguments_are_those_of_inseq(model):
+def test_methods_and_arguments_match_inseqs(model):
     from inseq.attr import FeatureAttribution
 
     def names(function):
@@ -129,7 +129,7 @@ OURS = [
 def value_zeroing(monkeypatch):
     """Fix Inseq's, and take its cosines in float64: 1 - cos in float32 is off by 1e-7.
 
-    A distance of 1e-5, its threshold, is no rarity.
+    Distances near 1e-5, its threshold, are common.
     """
     from inseq.attr.feat.ops import ValueZeroing
 
@@ -145,7 +145,7 @@ def value_zeroing(monkeypatch):
 @pytest.mark.usefixtures("value_zeroing")
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize(("name", "options", "ours"), OURS)
-def test_scores_are_those_of_our_methods(shape, name, options, ours):
+def test_scores_equal_our_own_implementations(shape, name, options, ours):
     model, _ = model_and_network(shape)
     chosen = [templated(), *samples()]
     if ours == "contrast":
@@ -164,13 +164,13 @@ def test_arguments_reach_inseq(model):
 
     few, many = (scores("integrated_gradients", arguments={"n_steps": steps}) for steps in (2, 60))
     assert not torch.allclose(few, many, rtol=1e-2)
-    local = scores("deeplift", load_arguments={"multiply_by_inputs": False})  # gradients alone
+    local = scores("deeplift", load_arguments={"multiply_by_inputs": False})  # gradients only
     torch.testing.assert_close(local, scores("saliency"), rtol=1e-4, atol=1e-8)
     batched = scores("occlusion", arguments={"perturbations_per_eval": 4})
     torch.testing.assert_close(batched, scores("occlusion"), rtol=1e-4, atol=1e-7)
 
 
-def test_random_methods_depend_on_seed_and_sample_alone_and_leave_the_process_its_numbers(model):
+def test_random_methods_depend_only_on_seed_and_sample_and_keep_global_rng(model):
     def shap(chosen, seed=1):  # draws points by numpy and, with a spread, noise by torch
         return attribute(model, chosen, "gradient_shap", seed=seed, arguments={"stdevs": 0.1})
 
@@ -197,10 +197,10 @@ def test_random_methods_depend_on_seed_and_sample_alone_and_leave_the_process_it
         ("occlusion", {}),
         ("deeplift", {}),
         ("attention", {}),
-        ("integrated_gradients", {"n_steps": "many"}),  # which fails half-way
+        ("integrated_gradients", {"n_steps": "many"}),  # fails half-way
     ],
 )
-def test_the_model_is_given_back_as_it_was(model, method, arguments):
+def test_the_model_is_left_unchanged(model, method, arguments):
     def state():
         hooks = [hook for m in model.network.modules() for hook in m._forward_hooks.values()]
         return (
@@ -212,7 +212,7 @@ def test_the_model_is_given_back_as_it_was(model, method, arguments):
             model.tokenizer.padding_side,
         )
 
-    model.tokenizer.padding_side = "right"  # Inseq wants the other
+    model.tokenizer.padding_side = "right"  # Inseq needs the other one
     before = state()
     assert before[1] == ATTENTION_NAME
     with pytest.raises(BenchmarkError) if arguments else nullcontext():
@@ -220,8 +220,8 @@ def test_the_model_is_given_back_as_it_was(model, method, arguments):
     assert state() == before
 
 
-def test_discretized_gradients_read_no_neighbours_of_other_weights(model, monkeypatch):
-    """Inseq keeps them in a file that goes by the model's name."""
+def test_discretized_gradients_use_no_cached_neighbours_of_other_weights(model, monkeypatch):
+    """Inseq caches them in a file named after the model."""
     from inseq.attr.feat.ops import monotonic_path_builder as builder
 
     find = Mock(side_effect=builder.kneighbors_graph)
@@ -243,7 +243,7 @@ class TestRefusals:
             ({"method": "occlusion", "layer": 1}, "layer: 1 is for methods that read att"),
         ],
     )
-    def test_names_option_value_and_what_is_allowed(self, options, message):
+    def test_invalid_options_name_value_and_allowed_values(self, options, message):
         with pytest.raises(BenchmarkError, match=f"^options: {message}"):
             build(**options)
 
@@ -252,7 +252,7 @@ class TestRefusals:
             build("attention", layer=3).check(model)
 
     @pytest.mark.parametrize("method", NEED_SCIKIT_LEARN)
-    def test_scikit_learn_is_asked_for_by_name(self, model, method, monkeypatch):
+    def test_missing_scikit_learn_is_named(self, model, method, monkeypatch):
         monkeypatch.setattr("pisoft.attribution.inseq.find_spec", lambda name: None)
         with pytest.raises(BenchmarkError, match=f"'{method}' needs scikit-learn"):
             build(method).check(model)
@@ -269,7 +269,7 @@ class TestRefusals:
         with pytest.raises(BenchmarkError, match=r"'inseq': option method: 'saliency': .*129 tok"):
             attribute(model, [longer], "saliency")
 
-    def test_other_ids_than_ours_are_noticed(self, model, monkeypatch):
+    def test_changed_token_ids_are_detected(self, model, monkeypatch):
         method = build("saliency")
         inseq = method._inseq(model)
         enrich = inseq.formatter.enrich_step_output

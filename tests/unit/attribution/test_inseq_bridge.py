@@ -1,4 +1,4 @@
-"""Grad-ELLM inside Inseq gives the benchmark's own Grad-ELLM scores."""
+"""Grad-ELLM inside Inseq equals the benchmark's Grad-ELLM."""
 
 import copy
 
@@ -55,7 +55,7 @@ def attribute(loaded, prompt, output, **options):
         SHAPES, [{}, {"layers": 2, "token_weights": "original"}, {"heads": "per_head"}]
     ),
 )
-def test_scores_are_ours_for_every_generated_token(load, shape, options):
+def test_scores_equal_the_benchmarks_for_every_generated_token(load, shape, options):
     model, plain = model_and_network(shape)
     expected = ours(model, PROMPT, ANSWER, **options).float()
     for scores in (
@@ -67,7 +67,7 @@ def test_scores_are_ours_for_every_generated_token(load, shape, options):
         assert scores[5:].isnan().all()
 
 
-def test_every_text_of_a_list_has_its_prompt_and_is_shown_and_read_back(load, inseq, tmp_path):
+def test_lists_of_texts_keep_their_prompts_and_survive_a_round_trip(load, inseq, tmp_path):
     model, plain = model_and_network("llama-gqa")
     prompts = [PROMPT, [7, 12, 40]]
     whole = [text([*prompt, *ANSWER]) for prompt in prompts]
@@ -84,7 +84,7 @@ def test_every_text_of_a_list_has_its_prompt_and_is_shown_and_read_back(load, in
     assert all(p.requires_grad and p.grad is None for p in plain.parameters())
 
 
-def test_wrong_options_are_named(load):
+def test_invalid_options_are_named(load):
     plain = model_and_network("llama-gqa")[1]
     with pytest.raises(BenchmarkError, match="grad_ellm: layer: unknown key; did you mean 'layer"):
         load(plain, layer=2)

@@ -1,4 +1,4 @@
-"""Mask regression and Shapley values against enumeration in float64, and what they share."""
+"""Mask regression and Shapley values against enumeration in float64; shared masking code."""
 
 from dataclasses import replace
 from itertools import permutations
@@ -52,7 +52,7 @@ def game(model, sample, function=lambda p: p, places=None):
 
 
 def changes(values, player):
-    """Return what a player adds to each coalition without it, by coalition."""
+    """Return a player's marginal contribution to each coalition without it, by coalition."""
     return {s: values[s | {player}] - v for s, v in values.items() if player not in s}
 
 
@@ -99,7 +99,7 @@ def test_fewer_masks_than_units_give_a_sparse_model(model):
 
 
 @pytest.mark.parametrize("alpha", [0, 0.01])
-def test_a_value_that_is_not_finite_spoils_its_step_alone(alpha):
+def test_a_nonfinite_value_affects_only_its_step(alpha):
     masks = all_masks(3)
     values = np.stack([np.where(masks[:, 0], np.nan, 0), masks[:, 1]], axis=1)
     scores = build("mask_regression", alpha=alpha).unit_scores(masks, values)
@@ -119,7 +119,7 @@ def test_permutations_approach_the_exact_values(model):
 
 
 @pytest.mark.parametrize("forwards", [6, 10, 13, 14, 18])
-def test_each_permutation_joins_units_one_by_one_and_every_second_is_a_reverse(forwards):
+def test_permutations_add_units_one_by_one_and_come_in_reversed_pairs(forwards):
     masks = build("permutation_shap").sampled(np.random.default_rng(1), UNITS, forwards)
     assert len(np.unique(masks, axis=0)) <= forwards
     orders = masks.reshape(-1, UNITS + 1, UNITS).sum(axis=1)  # units still present, per unit
@@ -128,7 +128,7 @@ def test_each_permutation_joins_units_one_by_one_and_every_second_is_a_reverse(f
     np.testing.assert_array_equal(orders[1::2], UNITS + 1 - orders[: len(orders) // 2 * 2 : 2])
 
 
-def test_random_coalitions_of_kernel_shap_come_with_complements_and_within_the_budget():
+def test_kernel_shap_pairs_coalitions_with_complements_within_budget():
     masks = build("kernel_shap").sampled(np.random.default_rng(1), 9, 51)
     assert len(masks) == 50
     some = masks[20:]
@@ -145,7 +145,7 @@ def test_a_linear_game_is_solved_by_the_default_number_of_forwards(name):
 
 
 @pytest.mark.parametrize("name", METHODS)
-def test_only_the_scope_is_masked_behind_a_prefix(model, name):
+def test_only_tokens_in_scope_are_masked(model, name):
     """Neither it nor the token budget changes values; tokens outside are never absent."""
     scope = [2, 3, 4]
     sample = short(scope=scope)
@@ -188,7 +188,7 @@ def test_tokens_of_a_word_or_sentence_share_its_score(model, monkeypatch):
 @pytest.mark.parametrize(
     ("name", "forwards", "fewest"), [("permutation_shap", 13, 14), ("kernel_shap", 27, 28)]
 )
-def test_too_few_forwards_are_refused_in_one_line(model, name, forwards, fewest):
+def test_too_few_forwards_are_refused(model, name, forwards, fewest):
     message = rf"^method '{name}': option forwards: {forwards} is less than {fewest}, which the 13 "
     with pytest.raises(BenchmarkError, match=message + r"units \(tokens\) of sample long need"):
         attribute(name, model, samples()[:1], forwards=forwards)
@@ -196,7 +196,7 @@ def test_too_few_forwards_are_refused_in_one_line(model, name, forwards, fewest)
     attribute(name, model, [short(scope=[1, 3])], forwards=4)  # all masks of two units
 
 
-def test_masks_depend_on_the_sample_and_no_draw_that_evaluates(model, monkeypatch):
+def test_masks_depend_on_the_sample_and_not_on_evaluation_draws(model, monkeypatch):
     keys = []
     monkeypatch.setattr(
         "pisoft.attribution.masking.keyed_generator",
@@ -206,7 +206,7 @@ def test_masks_depend_on_the_sample_and_no_draw_that_evaluates(model, monkeypatc
     assert keys == [(5, "permutation_shap", "short")]
 
 
-def test_a_price_counts_the_scope_and_what_is_read_once_before_it():
+def test_a_price_counts_the_scope_and_its_shared_prefix():
     def price(name, scope, **options):
         return build(name, token_budget=8, **options).forwards(40, 1, scope)
 
@@ -225,7 +225,7 @@ def test_a_prompt_may_have_more_than_64_units(model, name):
     assert scores.isfinite().all()
 
 
-def test_log_odds_keep_their_digits_near_one():
+def test_log_odds_are_precise_near_probability_one():
     from pisoft.models.gradients import attributed_values
 
     logits, targets = torch.tensor([[[60.0, 0.0, 0.0]]]), Targets(torch.tensor([[[0]]]))

@@ -1,4 +1,4 @@
-"""Modified backward passes against eager ones, each operation changed by its rule, in float64."""
+"""Modified backward passes against eager ones with each rule applied by hand, in float64."""
 
 import re
 from functools import partial
@@ -47,7 +47,7 @@ def close(scores, expected, tolerance=1e-6):
     "family", ["Llama 2, 3", "Qwen 3", "Mixtral", "Granite SWA", "OPT", "Cohere 2"]
 )
 @pytest.mark.parametrize("name", METHODS)
-def test_every_operation_is_treated_by_its_rule(name, family):
+def test_every_operation_follows_its_rule(name, family):
     """Also experts, sinks, biases and other norms."""
     model, eager = model_of(family), network(family, NAME)
     expected = MODIFIED[name](eager, IDS, TARGET)
@@ -63,7 +63,7 @@ def test_cp_lrp_without_biases_sums_to_the_logit(family):
 
 
 @pytest.mark.parametrize("family", ["Llama 2, 3", "GPT-2"])
-def test_with_all_rules_off_gradients_are_those_of_the_model(family):
+def test_without_rules_gradients_equal_the_models(family):
     model = model_of(family)
     batch = Batch([SAMPLE], model.device)
     (expected,) = embedding_gradients(model, batch, "logit")
@@ -72,7 +72,7 @@ def test_with_all_rules_off_gradients_are_those_of_the_model(family):
     torch.testing.assert_close(gradients, expected, rtol=1e-12, atol=1e-12)
 
 
-def test_the_softmax_of_gim_is_differentiated_at_its_temperature_without_a_factor():
+def test_gim_differentiates_softmax_at_its_temperature_without_a_factor():
     scores = torch.randn(3, 5, dtype=torch.float64, requires_grad=True)
     towards = torch.randn(3, 5, dtype=torch.float64)
     map_ = tempered_softmax(2, scores, -1)
@@ -82,12 +82,12 @@ def test_the_softmax_of_gim_is_differentiated_at_its_temperature_without_a_facto
     torch.testing.assert_close(gradients, s * (towards - (towards * s).sum(-1, keepdim=True)))
 
 
-def test_gim_compares_with_a_space_where_there_is_one_and_else_with_the_reference_token():
+def test_gim_uses_a_space_as_baseline_or_else_the_reference_token():
     model, eager = model_of("Llama 2, 3"), network("Llama 2, 3", NAME)
     close(attribute("gim", model, [SAMPLE])[0][0], MODIFIED["gim"](eager, IDS, TARGET))
     bare = {"encode": lambda text, add_special_tokens: [], "pad_token_id": None}
     ids = {"unk_token_id": model.tokenizer.unk_token_id, "eos_token_id": IDS[1]}
-    model.tokenizer = SimpleNamespace(**bare, **ids)  # the end is compared as any other token
+    model.tokenizer = SimpleNamespace(**bare, **ids)  # the end token is compared like any other
     close(attribute("gim", model, [SAMPLE])[0][0], MODIFIED["gim"](eager, IDS, TARGET))
     ids_of_space = {" ": [9, 3]}
     model.tokenizer = SimpleNamespace(encode=lambda text, add_special_tokens: ids_of_space[text])
@@ -105,7 +105,7 @@ def hooks_of(model):
 
 
 @pytest.mark.parametrize("name", METHODS)
-def test_nothing_stays_behind_also_after_an_exception(name):
+def test_hooks_are_removed_even_after_an_exception(name):
     model = random_model("llama-gqa")
     plain = model.hidden_states(model.embed(torch.tensor([IDS])))
     method = build(name)
@@ -118,7 +118,7 @@ def test_nothing_stays_behind_also_after_an_exception(name):
     assert torch.equal(model.hidden_states(model.embed(torch.tensor([IDS]))), plain)
 
 
-def test_a_model_whose_layers_are_checkpointed_is_tried_as_well():
+def test_models_with_checkpointed_layers_are_tried_too():
     model = model_of("Gemma 2", torch.bfloat16)
     with checkpointed_layers(model):
         attribute("attn_lrp", model, samples())
@@ -131,7 +131,7 @@ def test_a_model_whose_layers_are_checkpointed_is_tried_as_well():
         ("Gemma 4 E, text", "decoder layer 0 (Gemma4TextDecoderLayer) uses its GELUTanh in"),
     ],
 )
-def test_what_cannot_be_followed_is_refused_by_name(family, problem):
+def test_unsupported_models_are_refused_by_name(family, problem):
     model = model_of(family)
     message = f"method 'cp_lrp': model '{family}': its backward pass cannot be"
     with pytest.raises(BenchmarkError, match=f"^{message}.*{re.escape(problem)}"):
@@ -140,14 +140,14 @@ def test_what_cannot_be_followed_is_refused_by_name(family, problem):
 
 
 class CubedNorm(torch.nn.Module):
-    """Forgets its input's size, but is no quotient of it."""
+    """Ignores its input's magnitude without dividing by it."""
 
     def forward(self, x):
         return (x / x.norm(dim=-1, keepdim=True)) ** 3
 
 
 class SquaredUp(torch.nn.Module):
-    """A feed-forward block that is not linear beside its gate."""
+    """A feed-forward block that is nonlinear beyond its gate."""
 
     def __init__(self, inner):
         super().__init__()
@@ -159,7 +159,7 @@ class SquaredUp(torch.nn.Module):
 
 
 class Bent(torch.nn.Module):
-    """A projection with something behind it that is not linear."""
+    """A projection followed by a nonlinearity."""
 
     def __init__(self, inner):
         super().__init__()
@@ -181,7 +181,7 @@ class Bent(torch.nn.Module):
         ("self_attn.v_proj", Bent, "decoder layer 1 (LlamaDecoderLayer) computes more than norms,"),
     ],
 )
-def test_a_part_that_computes_something_else_is_refused_by_name(part, make, problem):
+def test_modules_with_other_computations_are_refused_by_name(part, make, problem):
     model = random_model("llama-gqa")
     layer = model.blocks[1]
     layer.set_submodule(part, make(layer.get_submodule(part)))
@@ -189,7 +189,7 @@ def test_a_part_that_computes_something_else_is_refused_by_name(part, make, prob
         ModifiedBackward(model)
 
 
-def test_attention_with_other_gradients_than_the_models_is_refused(monkeypatch):
+def test_attention_with_wrong_gradients_is_refused(monkeypatch):
     def halved(inputs):
         return scaled_gradient(attention_output(inputs), 0.5)
 

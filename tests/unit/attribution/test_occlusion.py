@@ -19,7 +19,7 @@ EXACT = {"rtol": 1e-10, "atol": 1e-10}
 
 
 @pytest.mark.parametrize(("shape", "baseline"), each_value_quick(SHAPES, ["zero", "reference"]))
-def test_occlusion_equals_leaving_out_one_token_at_a_time(shape, baseline):
+def test_occlusion_equals_one_plain_forward_per_token(shape, baseline):
     model, _ = model_and_network(shape)
     table = model.network.get_input_embeddings().weight
     absent = torch.zeros_like(table[0]) if baseline == "zero" else table[0]  # 0 is <unk>
@@ -30,7 +30,7 @@ def test_occlusion_equals_leaving_out_one_token_at_a_time(shape, baseline):
     for sample, scores in zip(samples(), signed_scores, strict=True):
         for row, (step, target) in enumerate(zip(sample.steps, sample.target_ids, strict=True)):
             ids = [*sample.prompt_ids, *sample.output_ids[:step]]
-            assert 2 not in ids  # an end-of-sequence token would stay as it is
+            assert 2 not in ids  # an end-of-sequence token would stay unchanged
 
             def probability(embeddings, target=target):
                 with torch.no_grad():
@@ -45,7 +45,7 @@ def test_occlusion_equals_leaving_out_one_token_at_a_time(shape, baseline):
                 torch.testing.assert_close(scores[row, token], drop, **EXACT)
 
 
-def test_a_contrast_is_the_drop_of_the_targets_logit_less_that_of_the_foils():
+def test_a_contrast_is_the_drop_of_the_logit_difference_to_the_foil():
     model = random_model("llama-gqa")
     foils = [replace(one, foil_ids=one.target_ids[::-1]) for one in samples()[:1]]
     options = {"attributed_function": "logit", "signed": True}
@@ -57,8 +57,8 @@ def test_a_contrast_is_the_drop_of_the_targets_logit_less_that_of_the_foils():
 
 
 @pytest.mark.parametrize("family", one_quick(FAMILIES))
-def test_scores_in_scope_are_those_of_occluding_the_whole_prompt(family):
-    """Whether or not the family can read the tokens before the scope once."""
+def test_scores_in_scope_do_not_depend_on_the_scope(family):
+    """With and without sharing the tokens before the scope."""
     try:
         model = LanguageModel(
             network(family, ATTENTION_NAME), family, lambda: numbered_tokenizer(VOCABULARY)
@@ -74,7 +74,7 @@ def test_scores_in_scope_are_those_of_occluding_the_whole_prompt(family):
         assert not scores.any()
 
 
-def test_an_end_of_sequence_token_is_the_reference_for_itself():
+def test_an_end_of_sequence_token_is_its_own_reference():
     model = random_model("llama-gqa")
     (sample, *_) = samples()
     with_end = type(sample)("end", [2, *sample.prompt_ids[1:]], [5], [0], [5])
@@ -83,7 +83,7 @@ def test_an_end_of_sequence_token_is_the_reference_for_itself():
     assert (scores[0, 1:] != 0).all()
 
 
-def test_a_reference_that_does_not_exist_is_named():
+def test_a_missing_reference_token_is_named():
     model = random_model("llama-gqa")
     model.__dict__["tokenizer"] = type(
         "Bare", (), {"unk_token_id": None, "pad_token_id": None, "eos_token_id": None}
@@ -96,11 +96,11 @@ def test_a_reference_that_does_not_exist_is_named():
 @pytest.mark.parametrize(
     ("name", "token", "text", "baseline", "warned"),
     [("occlusion", 0, "<unk>", "reference", ""), ("occlusion", 2, "</s>", "zero", ""),
-     ("deeplift", 2, "</s>", "reference", ""),  # it does not let the model read the token
+     ("deeplift", 2, "</s>", "reference", ""),  # hides the token from the model
      ("occlusion", 2, "</s>", "reference", "reference token, </s>, ends texts"),
      ("occlusion", 0, "<|endoftext|>", "reference", "reference token, <|endoftext|>, ends texts")],
 )  # fmt: skip
-def test_a_reference_that_ends_texts_is_warned_of_once(name, token, text, baseline, warned, caplog):
+def test_an_end_token_as_reference_gives_one_warning(name, token, text, baseline, warned, caplog):
     model = random_model("llama-gqa")
     model.name = text
     model.__dict__["tokenizer"] = SimpleNamespace(

@@ -1,4 +1,4 @@
-"""Gradients, their integrals and means, DeepLIFT and rollout against independent computations."""
+"""Gradients, path integrals, DeepLIFT and rollout against independent computations."""
 
 import copy
 from dataclasses import replace
@@ -32,7 +32,7 @@ REDUCE = {
 
 
 def explained(plain, function="probability"):
-    """Yield sample index, row, prompt length, embeddings, reference baseline and what is explained.
+    """Yield sample index, row, prompt length, embeddings, baseline and explained quantity.
 
     The last is a function of embeddings (B, T, d), (B,).
     """
@@ -76,7 +76,7 @@ def test_gradients_equal_autograd_step_by_step(shape, method, function):
     ("shape", "options"),
     each_value_quick(SHAPES, [{}, {"internal_batch_size": 3}, {"contrast": True}]),
 )
-def test_integrated_gradients_equal_captums(shape, options):
+def test_integrated_gradients_equal_captum(shape, options):
     model, plain = model_and_network(shape)
     contrast = options.pop("contrast", False)
     chosen = contrasted() if contrast else samples()
@@ -92,7 +92,7 @@ def test_integrated_gradients_equal_captums(shape, options):
 
 
 @pytest.mark.parametrize("shape", ["llama-gqa", "llama-mha-tied"])
-def test_a_path_in_float32_is_that_of_a_float32_model_whatever_the_weights(shape):
+def test_a_float32_path_equals_that_of_a_float32_model(shape):
     half = random_model(shape, torch.bfloat16)
     before = [weight.clone() for weight in half.network.parameters()]
     whole = LanguageModel(
@@ -111,7 +111,7 @@ def test_a_path_in_float32_is_that_of_a_float32_model_whatever_the_weights(shape
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_deeplift_is_what_captum_computes(shape):
+def test_deeplift_equals_captum(shape):
     model, plain = model_and_network(shape)
     scores = attribute("deeplift", model, samples())
 
@@ -138,7 +138,7 @@ def test_deeplift_from_zero_is_input_times_gradient():
         torch.testing.assert_close(one, other)
 
 
-def test_deeplift_knows_what_captum_rescales():
+def test_deeplift_lists_the_modules_that_captum_rescales():
     assert {kind.__name__ for kind in SUPPORTED_NON_LINEAR} == RESCALED
 
 
@@ -151,7 +151,7 @@ def test_deeplift_is_refused_on_models_with_modules_that_captum_rescales():
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_gradient_shap_is_the_mean_over_its_random_points(shape):
+def test_gradient_shap_is_the_mean_over_random_points(shape):
     model, plain = model_and_network(shape)
     scores = attribute("gradient_shap", model, samples(), draws=3)
     for index, row, prompt, x, baseline, probability in explained(plain):

@@ -1,4 +1,4 @@
-"""Random scores: one uniform draw for each step, or for the sample whose steps are averaged."""
+"""Random scores: one uniform draw per step, or per sample if its steps are averaged."""
 
 import numpy as np
 import pytest
@@ -24,7 +24,7 @@ def heatmap(how, sample="a"):
     return aggregated(rows)[0]["raw_scores"], scores.numpy()
 
 
-def test_one_heatmap_is_one_uniform_draw_and_not_a_mean_of_draws():
+def test_a_heatmap_per_sample_is_one_uniform_draw():
     mean, draws = heatmap("aggregated")
     np.testing.assert_array_equal(mean, draws[0].astype(np.float32), "of ten equal numbers")
     counts = np.histogram(mean, 20, (0, 1))[0]
@@ -33,7 +33,7 @@ def test_one_heatmap_is_one_uniform_draw_and_not_a_mean_of_draws():
     assert not (mean == heatmap("aggregated", "b")[0]).any(), "each sample has its own"
 
 
-def test_steps_that_are_evaluated_one_by_one_have_independent_draws():
+def test_separately_evaluated_steps_have_independent_draws():
     mean, draws = heatmap("own")
     assert mean.var() == pytest.approx(1 / 120, rel=0.05)
     assert np.abs(np.corrcoef(draws) - np.eye(10)).max() < 0.04

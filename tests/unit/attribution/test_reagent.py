@@ -1,4 +1,4 @@
-"""ReAGent: against a plain loop, and when its rule is never met."""
+"""ReAGent against a plain loop, and when its stopping rule is never met."""
 
 from dataclasses import replace
 
@@ -22,7 +22,7 @@ KEEP, TOP_K, RATIO, LIMIT = 3, 3, 0.25, 8
 
 
 def one_forward(plain, ids, target, foil=None):
-    """Return the target's probability, or that among it and a foil, and its rank."""
+    """Return the target's probability, absolute or relative to a foil, and its rank."""
     with torch.no_grad():
         row = plain(torch.tensor([ids])).logits[0, -1].double().softmax(-1)
     share = row[target] / (1 if foil is None else row[target] + row[foil])
@@ -61,7 +61,7 @@ def plain_probe(plain, ids, output, targets, candidates, probabilities, generato
 @pytest.mark.parametrize("scope", [None, [5, 6, 7]])
 @pytest.mark.parametrize("shape", one_quick(SHAPES))
 def test_batched_probes_equal_a_plain_loop(shape, scope):
-    """Also of the tokens of a scope alone, in inputs that begin alike or not."""
+    """With a scope as well, and with or without shared prefixes."""
     model, plain = model_and_network(shape)
     masked = random_masked_model()
     chosen = samples()
@@ -101,7 +101,7 @@ def test_batched_probes_equal_a_plain_loop(shape, scope):
             )
 
 
-def test_a_rule_that_is_never_met_gives_the_plain_mean_and_is_reported():
+def test_an_unmet_stopping_rule_gives_the_plain_mean_and_is_reported():
     model, plain = model_and_network("llama-gqa")
     ids = samples()[0].prompt_ids
     worst = int(plain(torch.tensor([ids])).logits[0, -1].argmin())

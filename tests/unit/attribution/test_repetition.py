@@ -1,4 +1,4 @@
-"""Scores in half precision beside those in float32: which steps, and how they agree."""
+"""Agreement of half-precision scores with float32: compared steps and correlations."""
 
 import copy
 
@@ -27,7 +27,7 @@ def model():
 
 
 def compared(name, model, pairs=PAIRS, first_block=0):
-    """Return rows of pairs that are a block each."""
+    """Return rows of pairs, each pair a block."""
     method = build(name)
     rows = attribute_block(method, model, pairs)
     compare_with_float32(method, model, [[pair] for pair in pairs], rows, first_block)
@@ -43,9 +43,7 @@ def agreements(rows):
 
 
 @pytest.mark.parametrize("name", ["saliency", "integrated_gradients", "occlusion", "value_zeroing"])
-def test_agreement_is_the_rank_correlation_with_the_same_weights_in_float32(
-    name, model, monkeypatch
-):
+def test_agreement_is_the_rank_correlation_with_float32_scores(name, model, monkeypatch):
     monkeypatch.setattr(repetition, "is_compared", lambda block: True)
     weights = copy.deepcopy(model.network.state_dict())
     rows = compared(name, model)
@@ -61,7 +59,7 @@ def test_agreement_is_the_rank_correlation_with_the_same_weights_in_float32(
         assert torch.equal(weight, before)
 
 
-def test_a_key_chooses_one_step_of_some_blocks_whatever_the_shard(model, monkeypatch):
+def test_compared_steps_do_not_depend_on_the_shard(model, monkeypatch):
     assert [block for block in range(300) if is_compared(block)] == [0, 1, 4, 16, 64, 256]
     monkeypatch.setattr(repetition, "is_compared", lambda block: block % 2 == 0)
     together = agreements(compared("saliency", model))
@@ -71,12 +69,12 @@ def test_a_key_chooses_one_step_of_some_blocks_whatever_the_shard(model, monkeyp
     assert {step for _, step in together} != {0}
 
 
-def test_scores_are_those_without_a_comparison(model):
+def test_a_comparison_changes_no_score(model):
     plain = attribute_block(build("saliency"), model, PAIRS)
     assert list(map(scores_row, compared("saliency", model))) == list(map(scores_row, plain))
 
 
-def test_wide_models_and_constant_scores_have_no_agreement(monkeypatch):
+def test_float32_models_and_constant_scores_have_no_agreement(monkeypatch):
     monkeypatch.setattr(repetition, "is_compared", lambda block: True)
     assert not agreements(compared("saliency", random_model("llama-gqa", torch.float32)))
     constant = random_model("llama-gqa", torch.bfloat16)

@@ -1,4 +1,4 @@
-"""Scores of all explained tokens together, against their log-probability in whole forwards."""
+"""Scores of a whole answer against its log-probability in full forwards."""
 
 from dataclasses import replace
 
@@ -22,7 +22,7 @@ LONG, SHORT = (replace(sample, spanned=True) for sample in samples()[:2])
 
 
 def log_probability(network, sample, embeddings):
-    """Return that of the explained tokens, from the whole forward of embeddings (1, T, d)."""
+    """Return the explained tokens' log-probability from a full forward of embeddings (1, T, d)."""
     logits = network(inputs_embeds=embeddings, use_cache=False).logits[0].log_softmax(dim=-1)
     first = len(sample.prompt_ids) - 1
     pairs = zip(sample.steps, sample.target_ids, strict=True)
@@ -33,7 +33,7 @@ def embedded(network, sample):
     return network.get_input_embeddings()(torch.tensor([sample.read_ids])).detach()
 
 
-def test_gradients_are_those_of_the_log_probability():
+def test_gradients_equal_those_of_the_log_probability():
     model, network = model_and_network("llama-gqa")
     for sample, scores in zip(
         (LONG, SHORT), attribute("saliency", model, [LONG, SHORT]), strict=True
@@ -44,7 +44,7 @@ def test_gradients_are_those_of_the_log_probability():
         torch.testing.assert_close(scores[0], expected, **EAGER)
 
 
-def test_integrals_sum_to_its_change():
+def test_integrated_gradients_sum_to_the_change_of_log_probability():
     model, network = model_and_network("llama-gqa")
     batch = Batch([LONG], model.device)
     nodes, weights = np.polynomial.legendre.leggauss(400)
@@ -57,7 +57,7 @@ def test_integrals_sum_to_its_change():
 
 
 @torch.no_grad()
-def test_occlusion_is_its_change():
+def test_occlusion_is_the_change_of_log_probability():
     model, network = model_and_network("llama-gqa")
     (scores,) = attribute("occlusion", model, [LONG], baseline="zero", signed=True)
     x = embedded(network, LONG)

@@ -1,4 +1,4 @@
-"""Value zeroing: digits, layers that are none of Llama's, and what cannot be followed."""
+"""Value zeroing: precision, layers unlike Llama's, and unsupported models."""
 
 import pytest
 import torch
@@ -18,7 +18,7 @@ def by_zeroing(model, sample, **options):
     return eager_reference.value_zeroing(model.network, sample.prompt_ids, 0, **options)
 
 
-def test_the_final_norm_is_not_without_effect():
+def test_the_final_norm_changes_scores():
     scores = []
     for final_norm in (True, False):
         model = random_model("llama-gqa")
@@ -30,7 +30,7 @@ def test_the_final_norm_is_not_without_effect():
     assert not torch.allclose(*scores, rtol=0.05)
 
 
-def test_what_a_layer_does_with_its_output_counts():
+def test_scores_include_changes_a_layer_makes_to_its_output():
     model = random_model("llama-gqa")
     for layer in model.decoder.layers:
         layer.register_forward_hook(lambda _, given, output: output * 1.5 - given[0] / 4)
@@ -38,12 +38,12 @@ def test_what_a_layer_does_with_its_output_counts():
     torch.testing.assert_close(scores[0], by_zeroing(model, samples()[1]), **EAGER)
 
 
-def test_a_layer_without_any_distance_adds_nothing():
+def test_a_layer_below_the_threshold_adds_nothing():
     (scores, *_) = attribute("value_zeroing", random_model("llama-gqa"), samples(), threshold=1.99)
     assert torch.equal(scores, torch.zeros_like(scores))
 
 
-def test_distances_that_are_not_finite_stay_so():
+def test_nonfinite_distances_stay_nonfinite():
     model = random_model("llama-gqa")
     model.decoder.layers[1].mlp.down_proj.weight.data[0] = torch.nan
     (scores,) = attribute("value_zeroing", model, samples()[:1])
@@ -51,7 +51,7 @@ def test_distances_that_are_not_finite_stay_so():
 
 
 @pytest.mark.parametrize("options", [{}, RAW], ids=["default", "raw"])
-def test_keeps_its_digits_in_float32(options):
+def test_float32_scores_are_precise(options):
     one = samples()[:1]
     (exact,) = attribute("value_zeroing", random_model("llama-gqa"), one, **options)
     (single,) = attribute("value_zeroing", random_model("llama-gqa", torch.float32), one, **options)
@@ -59,8 +59,8 @@ def test_keeps_its_digits_in_float32(options):
 
 
 @pytest.mark.parametrize("shape", ["llama-gqa", "llama-mha-tied"])
-def test_small_distances_are_not_lost_in_a_16_bit_model(shape):
-    """One of a hundred tokens changes the output by little more than bfloat16 can tell."""
+def test_small_distances_survive_16_bit_weights(shape):
+    """One of a hundred tokens changes the output by little more than bfloat16 resolves."""
     rounded, exact = random_model(shape, torch.bfloat16), random_model(shape)
     exact.network.load_state_dict(rounded.network.state_dict())
     ids = torch.randint(3, VOCABULARY, (100,), generator=torch.Generator().manual_seed(0)).tolist()
@@ -69,7 +69,7 @@ def test_small_distances_are_not_lost_in_a_16_bit_model(shape):
     torch.testing.assert_close(made.double(), expected, rtol=0.03, atol=0)
 
 
-def test_layers_that_mix_positions_behind_attention_are_refused():
+def test_layers_that_mix_positions_after_attention_are_refused():
     model = random_model("llama-gqa")
     for layer in model.decoder.layers:
         layer.mlp.register_forward_hook(lambda _, __, output: output + output.roll(1, dims=1))
@@ -78,7 +78,7 @@ def test_layers_that_mix_positions_behind_attention_are_refused():
         build("value_zeroing").check(model)
 
 
-def test_a_decoder_that_does_more_than_the_final_norm_is_refused():
+def test_a_decoder_with_steps_after_the_final_norm_is_refused():
     model = random_model("llama-gqa")
 
     def scaled(_, __, output):
