@@ -1,4 +1,4 @@
-"""Settings in captions: every setting that could change a caption's numbers stands below it."""
+"""Captions list every setting that could change their numbers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def load(root: Path, **changes: object) -> Config:
     return load_config(run, root / "config/catalogue", "run.yaml", load_method)
 
 
-def test_captions_show_resolved_settings_and_sections_that_are_off(root: Path) -> None:
+def test_captions_show_resolved_settings_and_disabled_sections(root: Path) -> None:
     config = load(root, seed=5, ranking=None, evaluation={"clamp": "none"})
     sections = settings_as_yaml(config)
     assert sections["seed"] == "  seed: 5\n"
@@ -32,7 +32,7 @@ def test_captions_show_resolved_settings_and_sections_that_are_off(root: Path) -
     assert evaluation["clamp"] == "none"
 
 
-def test_what_the_workflow_made_itself_is_named(root: Path) -> None:
+def test_captions_name_generated_models_and_records(root: Path) -> None:
     real = {"models": ["llama-3.1-8b-instruct"]}
     for changes, text in (
         ({}, "with models (demo-llama) and records (demo-sentiment, demo-why)"),

@@ -1,4 +1,4 @@
-"""Cells: what paths say of them, both ways."""
+"""Cells are written to paths and parsed from them."""
 
 from pathlib import Path
 
@@ -19,12 +19,12 @@ EVALUATED = Cell("dynamic", "mean", "llama-3.1", "", "grad_ellm", "sst2")
         ("prompts", Cell(model="m", dataset="d"), "prompts/m/d"),
     ],
 )
-def test_a_cell_is_written_into_paths_and_read_from_them(kind, cell, path):
+def test_a_cell_survives_the_round_trip_through_its_path(kind, cell, path):
     assert FILES[kind].path.format(**cell.wildcards) == path
     for file in (f"results/soft/data/{path}.parquet", f"{path}.25000-by-400"):
         assert FILES[kind].cell(Path(file)) == cell
 
 
-def test_another_path_is_no_cell():
+def test_a_path_outside_the_pattern_is_refused():
     with pytest.raises(ValueError, match="is not a path soft/"):
         FILES["soft"].cell(Path("attributions/m/x/d.parquet"))

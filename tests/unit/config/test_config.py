@@ -1,4 +1,4 @@
-"""The configuration: every mistake is one clear error, and the shipped run files load."""
+"""The configuration: every mistake gives one clear error, and the shipped run files load."""
 
 import copy
 import json
@@ -38,7 +38,7 @@ BOMB = reduce(lambda inner, _: [inner] * 9, range(60), "x")
 
 
 def given(path="{local_root}/{model}/{dataset}.parquet", **entry):
-    """Return a run with a method whose scores were made elsewhere."""
+    """Return a run with a method whose scores are imported."""
     source = {"kind": "scores", "path": path}
     return {"methods": ["mine"], "catalogue": {"methods": {"mine": {"source": source, **entry}}}}
 
@@ -59,7 +59,7 @@ def changed(tree, path, value):
 
 @pytest.fixture
 def load(tmp_path):
-    """Load a configuration of which one place is changed: `run/…` or `models/…` and so on."""
+    """Load a configuration with one value changed, at `run/…`, `models/…` and so on."""
 
     def load_changed(path=None, value=None, **run):
         tree = {"run": {**RUN, **run}, **CATALOGUE}
@@ -70,7 +70,7 @@ def load(tmp_path):
     return load_changed
 
 
-def test_configurations_have_the_same_hash_if_and_only_if_they_are_equal(load):
+def test_hashes_are_equal_exactly_for_equal_configurations(load):
     """A job that waited in a queue is refused if its run file or a catalogue has changed."""
     first = configuration_hash(load())
     assert configuration_hash(load()) == first
@@ -89,14 +89,14 @@ def test_configurations_have_the_same_hash_if_and_only_if_they_are_equal(load):
         ({"draws": BUDGET}, "iid", BUDGET | {"max": 15}, "draw"),
     ],
 )
-def test_a_preset_fills_in_what_is_not_given(load, given, sampler, draws, clamp):
+def test_a_preset_sets_defaults(load, given, sampler, draws, clamp):
     evaluation = load(evaluation=given).run_file.evaluation
     assert evaluation.model_dump()["draws"] == draws
     assert (evaluation.sampler, evaluation.clamp) == (sampler, clamp)
     assert evaluation.pi_per_step == (2 if given.get("preset") == "sparse" else None)
 
 
-def test_a_restricted_model_has_the_cells_that_are_left(load):
+def test_a_restricted_model_has_only_its_allowed_cells(load):
     run = {"models": "all", "datasets": ["reviews", "made"], "methods": ["saliency", "random"]}
     run |= {"protocols": ["dynamic", "fixed"], "masked_model": "roberta-base"}
     limits = {"small": {"protocols": ["fixed"], "methods": ["random"], "datasets": ["reviews"]}}
@@ -108,7 +108,7 @@ def test_a_restricted_model_has_the_cells_that_are_left(load):
     ]
 
 
-def test_a_run_file_says_what_jobs_may_ask_of_its_site(load):
+def test_a_run_file_overrides_the_resources_of_a_model(load):
     asked = {"small": {"gpu": 1, "mem_mb": 9000}}
     model = load("models/small/resources", {"mem_mb": 500, "threads": 3}, resources=asked)
     expected = Resources(gpu=1, mem_mb=9000, threads=3)
@@ -135,7 +135,7 @@ def test_a_run_file_says_what_jobs_may_ask_of_its_site(load):
         ),
         ("run/ranking", False,
          ["ranking: must be a section of keys (got False); null switches off an optional section"]),
-        # values have the type that YAML gives them
+        # types are those of YAML
         *(
             ("run/max_samples", value, [f"run.yaml: max_samples: must be {says} (got {value})"])
             for value, says in (
@@ -185,7 +185,7 @@ def test_a_run_file_says_what_jobs_may_ask_of_its_site(load):
                 ("protocols", ["fixed"], "leaves nothing of the run's protocols (dynamic)"),
             )
         ),
-        # sections that contradict themselves
+        # contradictory sections
         ("run/seed", 2**70, [f"run.yaml: seed: must be below 2^63 (got {2**70})"]),
         ("run/evaluation", {"pi_grid": [0.5, 0.5]}, ["evaluation.pi_grid", "must increase"]),
         ("run/evaluation", {"draws": {"target_half_width": 0.1}, "pi_grid": [0.3, 0.6]},
@@ -219,7 +219,7 @@ def test_a_run_file_says_what_jobs_may_ask_of_its_site(load):
         ("datasets/reviews/source/split", [], ["reviews: source.split: nothing is selected"]),
         ("datasets/reviews/source/split", ["a", "a"], ["source.split: listed twice: a (got ['a'"]),
         ("datasets/reviews/source/split", ["a", 3], ["source.split: expected a text or a list of"]),
-        # models that cannot be made
+        # invalid models
         *(
             (f"models/trained/source/{key}", value, [f"source{place}: {complaint}"])
             for key, value, place, complaint in (
@@ -228,7 +228,7 @@ def test_a_run_file_says_what_jobs_may_ask_of_its_site(load):
                 ("seed", 2**70, ".seed", f"must be below 2^63 (got {2**70})"),
             )
         ),
-        # datasets that contradict themselves
+        # contradictory datasets
         ("datasets/reviews/labels/words", {1: "Good", 0: "Good"},
          ["reviews: labels.words: label words must differ"]),
         ("datasets/reviews/labels/words", {1: "Good", 0: " "}, ["label word of '0' is empty"]),
@@ -285,7 +285,7 @@ def test_a_run_file_says_what_jobs_may_ask_of_its_site(load):
          {**RUN, "layer_study": {}, "methods": ["other"], "catalogue": {"methods": {
              "other": {"method": "saliency", "label": "Grad-ELLM (depth selected)"}}}},
          ["'layer_study' and 'other' have the same label 'Grad-ELLM (depth selected)'"]),
-        # additions of the run file
+        # entries added by the run file
         ("run/catalogue", {"models": {"small": {}}},
          ["run.yaml: catalogue.models.small: duplicate name", "models.yaml has it already"]),
         ("run",
@@ -302,7 +302,7 @@ def test_a_run_file_says_what_jobs_may_ask_of_its_site(load):
                               "source": {"kind": "file", "path": "{r}/a", "format": "jsonl"}}),
             )
         ),
-        # scores made elsewhere
+        # imported scores
         *(
             ("run", {**RUN, **given("mine.parquet", **{key: value})},
              ["mine: scores that are not attributed, by `source`, take no `method`, `options`"])
@@ -313,7 +313,7 @@ def test_a_run_file_says_what_jobs_may_ask_of_its_site(load):
         ("run", {**RUN, **given("{method}.parquet")},
          ["'mine': source.path: braces are not allowed, except {local_root}, {model} and "
           "{dataset}: {method}.parquet"]),
-        # names become folders and parts of command lines, also those that nobody selects
+        # names become folders and parts of command lines, even if not selected
         *(
             ("methods", {"saliency": {}, name: {}}, ["methods.yaml: ", says])
             for name, says in (
@@ -323,7 +323,7 @@ def test_a_run_file_says_what_jobs_may_ask_of_its_site(load):
         ),
     ],
 )  # fmt: skip
-def test_a_mistake_is_one_sentence_with_its_place(load, path, value, parts):
+def test_a_mistake_is_reported_in_one_sentence_with_its_key(load, path, value, parts):
     selection = {"models": ["trained"]} if path.startswith("models/trained") else {}
     selection |= {"datasets": ["made"]} if path.startswith("datasets/made") else {}
     with pytest.raises(BenchmarkError) as error:
@@ -335,7 +335,7 @@ def test_a_mistake_is_one_sentence_with_its_place(load, path, value, parts):
     assert len(message) < 3000
 
 
-def test_entries_of_one_method_have_the_options_that_differ_in_their_labels(load):
+def test_labels_of_one_methods_entries_state_the_options_that_differ(load):
     gradients = {"method": "integrated_gradients"}
     entries = {
         "default": gradients,
@@ -379,8 +379,8 @@ def test_counterfactuals_may_need_the_masked_model(load):
     assert repositories - {source.repository for source in hub_models(kept)} == {"o/roberta"}
 
 
-def test_a_masked_model_that_a_method_needs_is_there_or_named(load, monkeypatch):
-    """It can be added by the run file alone."""
+def test_a_required_masked_model_is_loaded_or_named(load, monkeypatch):
+    """The run file may add it without the catalogue."""
     monkeypatch.setattr(AttributionMethod, "needs_masked_model", True)
     complaint = "'made-masked': source.datasets: 'made' is no selected embedded dataset"
     with pytest.raises(BenchmarkError, match=f"run.yaml: masked model {complaint}"):
@@ -396,8 +396,8 @@ def test_a_masked_model_that_a_method_needs_is_there_or_named(load, monkeypatch)
     assert job.masked_model == expected
 
 
-def test_what_the_run_does_not_select_or_need_does_no_harm(load):
-    """An entry, a restriction, and a masked model that no method needs."""
+def test_unselected_entries_cannot_break_a_run(load):
+    """A broken entry, a restriction, and a masked model that no method needs."""
     changes = {"restrictions": {"trained": {"methods": ["random"]}}, "masked_model": "kept-masked"}
     config = load("models/broken", {"labbel": 1}, **changes)
     assert list(config.masked_models) == ["kept-masked"]
@@ -424,7 +424,7 @@ def test_what_the_run_does_not_select_or_need_does_no_harm(load):
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_yaml_that_cannot_be_read_is_refused_in_one_line(tmp_path, text, complaint):
+def test_invalid_yaml_is_refused_in_one_line(tmp_path, text, complaint):
     path = tmp_path / "run.yaml"
     path.write_bytes(text)
     with pytest.raises(BenchmarkError, match=f"^{path}: {complaint}") as error:
@@ -433,8 +433,8 @@ def test_yaml_that_cannot_be_read_is_refused_in_one_line(tmp_path, text, complai
     assert len(str(error.value)) < 1000
 
 
-def test_values_of_the_command_line_are_numbers(load):
-    """Snakemake passes what stands in sections and lists of `--config` on as texts."""
+def test_command_line_values_are_parsed_as_numbers(load):
+    """Snakemake passes values inside sections and lists of `--config` as strings."""
     changes = [
         "max_samples=8",
         "sensitivity=false",
@@ -453,7 +453,7 @@ def test_values_of_the_command_line_are_numbers(load):
 
 
 @pytest.mark.parametrize("content", [None, "run: r".encode("utf-16"), b"run: [r"])
-def test_make_names_a_run_file_that_snakemake_cannot_read(root, tmp_path, content):
+def test_make_reports_an_unreadable_run_file(root, tmp_path, content):
     path = tmp_path / "run.yaml"
     if content is not None:
         path.write_bytes(content)
@@ -472,9 +472,7 @@ def test_a_missing_catalogue_is_named(tmp_path):
 # Local sources --------------------------------------------------------------------------------
 
 
-def test_a_local_root_is_filled_in_every_file_of_a_list_and_one_that_is_not_there_named(
-    load, tmp_path
-):
+def test_local_root_is_expanded_in_every_file_and_missing_files_are_named(load, tmp_path):
     paths = ["{local_root}/a", "{local_root}/b"]
     source = {"kind": "file", "path": paths, "format": "jsonl"}
     additions = {"datasets": {"mine": {"extends": "reviews", "source": source}}}
@@ -493,7 +491,7 @@ def gguf_model(path):
     return {"models": {"mine": {"label": "Mine", "source": source}}}
 
 
-def test_a_gguf_file_is_looked_at_before_any_job(load, tmp_path):
+def test_gguf_files_are_checked_before_any_job(load, tmp_path):
     (tmp_path / "mine.Q4_0.gguf").write_bytes(b"GGUF and more")
     assert load(models=["mine"], catalogue=gguf_model(tmp_path / "mine.Q4_0.gguf"))
     missing = r"model 'mine': source.path: no such file: .*; did you mean '.*/mine\.Q4_0\.gguf'\?"
@@ -504,7 +502,7 @@ def test_a_gguf_file_is_looked_at_before_any_job(load, tmp_path):
         load(models=["mine"], catalogue=gguf_model(tmp_path / "other.gguf"))
 
 
-def test_a_path_without_permission_is_named(load, monkeypatch):
+def test_an_unreadable_path_is_named(load, monkeypatch):
     def denied(path):
         raise PermissionError(13, "Permission denied", str(path))
 
@@ -537,10 +535,10 @@ def test_a_local_model_folder_is_checked(load, tmp_path, files, complaint):
         load(models=["mine"], catalogue=additions)
 
 
-# Scores made elsewhere ------------------------------------------------------------------------
+# Imported scores ------------------------------------------------------------------------------
 
 
-def test_scores_made_elsewhere_are_a_method_of_the_run(load):
+def test_imported_scores_are_a_method_of_the_run(load):
     config = load(**given(), local_root="there")
     mine = config.methods["mine"]
     assert (mine.file, mine.label, mine.family) == (None, "mine", "external")
@@ -563,7 +561,7 @@ def test_label_values_are_compared_as_text(value, key):
     assert label_key(value) == key
 
 
-def test_placeholders_are_listed_in_order_and_braces_can_be_written():
+def test_placeholders_are_listed_in_order_and_braces_can_be_escaped():
     assert placeholders("{b} {{no}} {a}{b}") == ["b", "a", "b"]
 
 
@@ -584,7 +582,7 @@ def check_shipped(config):
             assert PromptJob.of(config, model=model, dataset=dataset).messages
 
 
-def test_the_paper_s_run_file_loads_and_says_what_the_paper_says(root):
+def test_the_papers_run_file_loads_with_the_papers_settings(root):
     config = load_shipped(root, "paper")
     check_shipped(config)
     assert config.run_file.evaluation.pi_grid == tuple(round(0.05 * k, 2) for k in range(1, 20))
@@ -638,7 +636,7 @@ def test_the_local_run_file_loads_with_enough_records(root, shared):
         assert all(row["status"] == OK for row in rows)
 
 
-# YAML that no run file needs --------------------------------------------------------------------
+# YAML that run files do not need ------------------------------------------------------------------
 
 
 def test_merge_keys_are_read(tmp_path):
@@ -647,8 +645,8 @@ def test_merge_keys_are_read(tmp_path):
     assert read_yaml(path)["own"] == {"a": 1, "b": 3}
 
 
-def test_settings_hold_no_markup(load):
-    """They stand in the script of Snakemake's report as they are."""
+def test_job_settings_contain_no_markup(load):
+    """Snakemake's report embeds them in its script unescaped."""
     label = "</script><script>alert(1)</script>&amp;"
     config = load("datasets/reviews/label", label)
     text = DisplayJob.of(config).to_json()
@@ -656,7 +654,7 @@ def test_settings_hold_no_markup(load):
     assert json.loads(text)["datasets"]["reviews"] == label
 
 
-def test_messages_name_all_run_files_and_one_that_asks_for_python_is_refused(tmp_path):
+def test_messages_name_all_run_files_and_yte_is_refused(tmp_path):
     files = [tmp_path / "one.yaml", tmp_path / "two.yaml"]
     for file in files:
         file.write_text("run: r\n", encoding="utf-8")

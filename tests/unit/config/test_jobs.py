@@ -1,4 +1,4 @@
-"""Slices: a job's settings hold what it depends on, and nothing else."""
+"""A job's settings hold exactly the keys it depends on."""
 
 from pathlib import Path
 from typing import get_args
@@ -52,7 +52,7 @@ def settings_of(raw):
     return {name: made(config, name).to_json() for name in JOBS if name not in off}
 
 
-def test_settings_are_read_back_as_they_were(raw):
+def test_settings_survive_a_round_trip(raw):
     config = load(raw)
     for name in JOBS:
         settings = made(config, name)
@@ -65,13 +65,13 @@ ALL_SCORES = (
     "evaluate sanity_checks density evidence datamodel display figure compare published explorer"
 )
 NAMES = "display figure index published explorer"  # of what is selected
-REACHED = {  # by each key of a run file with another value: the jobs whose settings change
+REACHED = {  # by changed key of the run file: the jobs whose settings change
     "run": ("other", "run index explorer"),
     "seed": (2, f"sample attribute evaluate ranking construct {RESAMPLED} "
              "metric_validation layer_study datamodel inspect"),
     "models": (["demo-llama"], f"{NAMES} sanity_checks layer_study"),
     "datasets": (["demo-why", "demo-sentiment"], "display figure index explorer uncertainty"),
-    # Of other methods are no permutations, and all layers have no name of their own.
+    # Other methods have no permutations, and "all layers" has no separate name.
     "methods": (["saliency"], f"{NAMES} compare permuted layer_study"),
     "masked_model": ("other", "make_masked published"),
     "protocols": (["dynamic"], ""),
@@ -144,7 +144,7 @@ REACHED = {  # by each key of a run file with another value: the jobs whose sett
 
 
 def keys_of_run_files():
-    """Yield every key of a run file, those of sections behind a dot."""
+    """Yield every key of a run file, nested ones in dotted form."""
     for name, field in RunFile.model_fields.items():
         kinds = (field.annotation, *get_args(field.annotation))
         section = [one for one in kinds if isinstance(one, type) and issubclass(one, Strict)]
@@ -154,7 +154,7 @@ def keys_of_run_files():
             yield name
 
 
-def test_each_key_reaches_only_the_jobs_it_concerns(raw):
+def test_each_key_changes_only_the_jobs_that_use_it(raw):
     assert set(keys_of_run_files()) == set(REACHED)
     before, reached = settings_of(raw), {}
     for place, (value, _) in REACHED.items():
@@ -166,13 +166,13 @@ def test_each_key_reaches_only_the_jobs_it_concerns(raw):
     assert reached == {place: {*jobs.split()} for place, (_, jobs) in REACHED.items()}
 
 
-def test_the_target_of_open_text_is_always_the_generated_token(raw):
+def test_open_generation_always_explains_the_generated_token(raw):
     before, after = (load(raw, target=target) for target in ("label", "generated"))
     for name in ("attribute", "import", "evaluate"):
         assert made(before, name, dataset="demo-why") == made(after, name, dataset="demo-why")
 
 
-def test_a_method_may_explain_another_token_than_the_run(raw):
+def test_a_method_may_override_the_target_of_the_run(raw):
     more = {"generated": {"method": "saliency", "label": "Generated", "target": "generated"}}
     catalogue = {"methods": {**raw["catalogue"]["methods"], **more}}
     permuted = {"permuted_methods": ["generated"]}
@@ -190,7 +190,7 @@ def test_a_method_may_explain_another_token_than_the_run(raw):
 
 
 @pytest.mark.parametrize("target", ["contrastive", "span"])
-def test_a_method_may_have_another_target_as_well_and_its_evaluation_is_the_same(raw, target):
+def test_a_methods_target_does_not_change_its_evaluation(raw, target):
     other = {"other": {"method": "saliency", "label": "Other", "target": target}}
     catalogue = {"methods": {**raw["catalogue"]["methods"], **other}}
     config = load(raw, catalogue=catalogue)
@@ -202,14 +202,14 @@ def test_a_method_may_have_another_target_as_well_and_its_evaluation_is_the_same
     assert not any(made(config, "datamodel").other_targets.values())
 
 
-def test_random_scores_depend_on_whether_a_sample_has_one_heatmap(raw):
+def test_random_scores_depend_on_the_heatmap_setting(raw):
     for value in ("own", "aggregated"):
         config = load(raw, evaluation={**raw["evaluation"], "step_scores": value})
         assert made(config, "attribute", method="random", dataset="demo-why").step_scores == value
         assert made(config, "attribute", dataset="demo-why").step_scores is None
 
 
-def test_only_datasets_of_label_words_are_ranked_and_none_if_switched_off(raw):
+def test_only_label_word_datasets_are_ranked_and_none_if_disabled(raw):
     config = load(raw)
     reason = "open generation has no label word that could flip"
     assert ranked_datasets(config) == {"demo-sentiment": True}
@@ -227,7 +227,7 @@ def test_only_datasets_of_label_words_are_ranked_and_none_if_switched_off(raw):
         made(without, "ranking")
 
 
-def test_records_that_say_which_words_decide_have_evidence(raw, tmp_path):
+def test_annotated_records_have_evidence(raw, tmp_path):
     path = write_eraser(tmp_path / "boolq", {"a1": ["One . "]}, {"a1": [(0, 1)]})
     source = {"kind": "file", "path": str(path), "format": "eraser"}
     eraser = {"rationales": {"extends": "boolq_eraser", "source": source}}
@@ -246,7 +246,7 @@ def test_only_methods_that_need_the_masked_model_depend_on_it(raw, monkeypatch):
     assert attribute_settings("demo-masked") != attribute_settings("roberta-base")
 
 
-def test_tables_follow_the_order_of_selection_and_every_ranked_method_has_a_family(raw):
+def test_tables_keep_selection_order_and_ranked_methods_have_a_family(raw):
     names = ["saliency", "attention", "random"]
     shown = made(load(raw, methods=names), "display")
     assert list(shown.methods) == [*names, "grad_ellm_selected"]
@@ -256,7 +256,7 @@ def test_tables_follow_the_order_of_selection_and_every_ranked_method_has_a_fami
     assert shown.families["grad_ellm_selected"] == shown.families["grad_ellm"] == "gradient"
 
 
-def test_a_model_may_have_some_of_the_methods_or_datasets(raw):
+def test_a_model_may_be_restricted_to_some_methods_or_datasets(raw):
     config = load(raw, restrictions={"demo-llama": {"methods": ["saliency", "random"]}})
     shown = made(config, "display")
     assert list(shown.methods_on("demo-llama")) == ["random", "saliency"]
@@ -269,7 +269,7 @@ def test_a_model_may_have_some_of_the_methods_or_datasets(raw):
     assert shown.every({"model": "demo-mistral"})["dataset"] == ("demo-sentiment", "demo-why")
 
 
-def test_a_tiny_model_that_answers_less_than_98_percent_is_refused(raw):
+def test_a_demo_model_below_98_percent_accuracy_is_refused(raw):
     config = load(raw)
     for model in config.models:
         assert made(config, "train", model=model).source.required_accuracy >= 0.98

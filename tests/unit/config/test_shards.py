@@ -1,4 +1,4 @@
-"""Parts of a dataset: what is a job of its own."""
+"""Shards: how a dataset is split into jobs."""
 
 from pathlib import Path
 
@@ -20,11 +20,11 @@ from pisoft.config.studies import Permuted
 from pisoft.errors import BenchmarkError
 
 CATALOGUE = Path(__file__).parents[3] / "config/catalogue"
-SLOW = "integrated_gradients"  # its jobs have half shards
+SLOW = "integrated_gradients"  # its shards are halved
 
 
 def run_of(shard_size, factor=1.0, evaluated=None, samples=None, **changes):
-    """Return a run of a tiny model on a dataset that is cut into shards of a size."""
+    """Return a run of a tiny model on a dataset with a given shard size."""
     raw = {
         "run": "parts", "models": ["small"], "datasets": ["pieces"], "block_size": 4,
         "masked_model": "roberta-base", "methods": ["random", SLOW],
@@ -47,12 +47,12 @@ def run_of(shard_size, factor=1.0, evaluated=None, samples=None, **changes):
         (11, None, 1, 20, [(0, 8), (8, 16), (16, 20)], [(0, 8), (8, 16), (16, 20)]),  # blocks of 4
         (20, None, 1, 20, [(0, 20)], [(0, 20)]),
         (16, None, 0.5, 20, [(0, 16), (16, 20)], [(0, 8), (8, 16), (16, 20)]),
-        (8, None, 0.01, 10, [(0, 8), (8, 10)], [(0, 4), (4, 8), (8, 10)]),  # a block at least
+        (8, None, 0.01, 10, [(0, 8), (8, 10)], [(0, 4), (4, 8), (8, 10)]),  # at least one block
         (15, 8, 1, 20, [(0, 16), (16, 20)], [(0, 8), (8, 16), (16, 20)]),  # whole evaluations
         (8, 40, 4, 20, [(0, 8), (8, 16), (16, 20)], [(0, 8), (8, 16), (16, 20)]),
     ],
 )
-def test_shards_are_whole_shards_of_the_evaluation_and_these_whole_blocks(
+def test_shards_are_multiples_of_evaluation_shards_and_those_of_blocks(
     size, evaluated, factor, count, expected, smaller
 ):
     config = run_of(size, factor, evaluated, max_samples=count)
@@ -71,8 +71,8 @@ def test_shards_are_whole_shards_of_the_evaluation_and_these_whole_blocks(
             assert a <= b <= c < d <= e <= f
 
 
-def test_slow_methods_and_their_permuted_scores_have_half_as_many_samples():
-    """Half of 24 samples are cut to a whole evaluation of 8."""
+def test_slow_methods_and_their_permutations_have_half_shards():
+    """Half of 24 samples is rounded down to a whole evaluation of 8."""
     config = run_of(24, 1, 8, max_samples=20, metric_validation={})
     cuts = {
         name: list(map(sample_range, parts(config, "small", "pieces", name)))
@@ -85,7 +85,7 @@ def test_slow_methods_and_their_permuted_scores_have_half_as_many_samples():
     ]
 
 
-def test_more_samples_leave_full_shards_what_they_are():
+def test_more_samples_leave_full_shards_unchanged():
     few, many = run_of(8, max_samples=20), run_of(8, max_samples=40)
     full = parts(few, "small", "pieces")[:-1]
     assert full == parts(many, "small", "pieces")[: len(full)]
@@ -95,13 +95,13 @@ def test_more_samples_leave_full_shards_what_they_are():
     assert SampleJob.of(few, part="pieces").samples == 20
 
 
-def test_a_run_takes_no_more_samples_than_the_dataset_or_the_run_allows():
+def test_the_sample_limit_is_the_smaller_of_dataset_and_run():
     for of_dataset, of_run in ((12, 20), (20, 12), (12, None), (None, 12)):
         config = run_of(8, samples=of_dataset, max_samples=of_run)
         assert sample_limit(config, "pieces") == 12
 
 
-def test_there_are_no_more_shards_than_jobs_that_can_be_planned():
+def test_the_number_of_shards_is_limited():
     config = run_of(8, max_samples=10_000_000)
     message = r"'pieces': shard_size: 8 samples of 10000000 are 1250000 shards .* allowed are 10000"
     with pytest.raises(BenchmarkError, match=message):
@@ -110,5 +110,5 @@ def test_there_are_no_more_shards_than_jobs_that_can_be_planned():
     assert len(parts(run_of(10**18, 1e300, max_samples=20), "small", "pieces")) == 1
 
 
-def test_a_shard_begins_at_the_place_in_its_name():
+def test_a_shards_name_states_its_first_sample():
     assert [first_sample(part) for part in ("sst2", "sst2/0-64", "sst2/64-80")] == [0, 0, 64]

@@ -1,4 +1,4 @@
-"""The layer study's methods: selections, clipping, and what is evaluated once."""
+"""Studies: depths of the layer study, controls, randomised models and operators."""
 
 import itertools
 import re
@@ -28,7 +28,7 @@ TRAINED = TrainedModel(kind="trained", architecture="llama", datasets=("made",),
 
 @pytest.fixture
 def local(tmp_path):
-    """A function that returns a local model with some text as its config.json."""
+    """A function that returns a local model with a given config.json."""
 
     def write(text):
         (tmp_path / "config.json").write_text(text)
@@ -52,12 +52,12 @@ def load(root, monkeypatch):
 
 
 def depths(source, methods=None, **study):
-    """Return the depths of a study on a model, each with its method if no other does the same."""
+    """Return a model's depths, each with its method unless an entry is equivalent."""
     return study_depths(LayerStudy(**study), "m", source, methods or {}, load_method)
 
 
 def numbers(of_study):
-    """Return depth, whether it may be selected, and whether it is the fixed one."""
+    """Return depth, `candidate` and `fixed` of each."""
     loosened = [depth for depth, _ in of_study if depth.token_weights == "loosened"]
     return [(depth.depth, depth.candidate, depth.fixed) for depth in loosened]
 
@@ -91,14 +91,14 @@ def test_depths_of_a_hub_model_are_clipped_when_it_is_loaded():
         assert made.heads == "merged"
 
 
-def test_a_fixed_depth_costs_nothing_among_the_others_and_is_never_selected_apart_from_them():
+def test_a_fixed_depth_is_selected_only_if_it_is_a_candidate():
     among = depths(HUB, depths=(1, 4), fixed_depth=4)
     assert numbers(among) == [(1, True, False), (4, True, True)]
     apart = depths(TRAINED, depths=(1, 4), fixed_depth=3)
     assert numbers(apart) == [(1, True, False), (3, False, True), (4, True, False)]
 
 
-def test_an_unusual_local_configuration_leaves_the_clipping_to_the_job_and_a_broken_one_is_named(
+def test_incomplete_local_configurations_defer_clipping_and_broken_are_named(
     local,
 ):
     for unusual in ("{}", '{"num_hidden_layers": null}'):
@@ -111,13 +111,13 @@ def test_an_unusual_local_configuration_leaves_the_clipping_to_the_job_and_a_bro
 # Run file -------------------------------------------------------------------------------------
 
 
-def test_a_run_has_no_study_unless_it_asks_for_one(load):
+def test_a_run_without_the_section_has_no_layer_study(load):
     config = load(None)
     assert list(config.studies) == ["main"]
     assert config.evaluated_methods == config.methods
 
 
-def test_an_empty_section_is_the_paper_s_study_of_the_whole_run(load):
+def test_an_empty_section_is_the_papers_study_on_all_models_and_datasets(load):
     config = load({})
     assert config.run_file.layer_study.depths == (1, 4, 8, 16, 32)
     assert config.run_file.layer_study.development_share == 0.25
@@ -126,7 +126,7 @@ def test_an_empty_section_is_the_paper_s_study_of_the_whole_run(load):
     assert config.studies["layer_study"].datasets == tuple(config.datasets)
 
 
-def test_the_main_tables_show_of_the_study_what_it_selects_alone(load):
+def test_the_main_tables_show_only_the_selected_depths(load):
     shown = {"methods": ["saliency"], "restrictions": {}}
     with_study, without = load({"depths": [1, 2]}, **shown), load(None, **shown)
     assert set(with_study.evaluated_methods) - set(without.evaluated_methods) == {
@@ -142,7 +142,7 @@ def test_the_main_tables_show_of_the_study_what_it_selects_alone(load):
     assert SummariseJob.of(with_study) == SummariseJob.of(without)
 
 
-def test_all_layers_are_not_evaluated_again_where_the_main_tables_have_them(load):
+def test_all_layers_are_evaluated_once_for_study_and_main_tables(load):
     config = load(ONE_MODEL, restrictions={})
     (below, whole) = all_depths(config)
     assert (below.name, below.depth, below.all_layers) == ("grad_ellm-loosened-02", 2, False)
@@ -163,38 +163,36 @@ BELOW, WHOLE = "grad_ellm-loosened-02", "grad_ellm-loosened-04"
     [
         ({}, [BELOW, "alike"]),  # as is the default
         ({"layers": None, "heads": "merged"}, [BELOW, "alike"]),
-        ({"clip_layers": True}, [BELOW, "alike"]),  # all layers are never more than there are
+        ({"clip_layers": True}, [BELOW, "alike"]),  # all layers never exceed the model's
         ({"layers": 2, "clip_layers": True}, ["alike", WHOLE]),
         ({"heads": "per_head"}, [BELOW, WHOLE]),
         ({"token_weights": "original"}, [BELOW, WHOLE]),
-        ({"layers": 2}, [BELOW, WHOLE]),  # which refuses a model that has fewer
+        ({"layers": 2}, [BELOW, WHOLE]),  # refuses a model with fewer layers
         ({"layers": 2, "heads": "per_head", "clip_layers": True}, [BELOW, WHOLE]),
     ],
 )
-def test_an_entry_that_does_the_same_as_a_depth_stands_for_it_however_it_is_written(
-    load, options, names
-):
+def test_an_entry_with_equivalent_options_replaces_a_depth(load, options, names):
     alike = {"methods": {"alike": {"method": "grad_ellm", "options": options}}}
     config = load(ONE_MODEL, methods=["saliency", "alike"], catalogue=alike, restrictions={})
     assert [depth.name for depth in all_depths(config)] == names
     assert config.evaluated_methods["alike"].options == options
 
 
-def test_another_method_with_equal_options_is_no_twin(load):
+def test_another_method_with_equal_options_does_not_replace_a_depth(load):
     (*_, (_, whole)) = depths(HUB, depths=(1,))
     other = whole.model_copy(update={"file": "saliency"})
     (*_, (depth, method)) = depths(HUB, {"other": other, "same": whole}, depths=(1,))
     assert (depth.name, method) == ("same", None)
 
 
-def test_a_model_without_the_twin_evaluates_its_depths_itself(load):
+def test_a_model_without_the_equivalent_entry_evaluates_its_depths(load):
     restrictions = {"demo-llama": {"methods": ["saliency"]}}
     config = load({**ONE_MODEL, "models": "all"}, restrictions=restrictions)
     fixed = {depth.model: depth.name for depth in all_depths(config) if depth.fixed}
     assert fixed == {"demo-llama": "grad_ellm-loosened-04", "demo-mistral": "grad_ellm"}
 
 
-def test_all_layers_of_an_unknown_number_have_a_twin(load):
+def test_all_layers_have_an_equivalent_entry_even_for_unknown_depths(load):
     names = [depth.name for depth, _ in depths(HUB, load(None).methods, depths=(4,))]
     assert names[::2] == ["grad_ellm-loosened-04", "grad_ellm-original-04"]
     assert names[1::2] == ["grad_ellm", "grad_ellm_original"]
@@ -207,7 +205,7 @@ def test_a_study_method_is_attributed_like_any_other(load):
     assert job.options == options
 
 
-def test_a_study_keeps_to_the_datasets_of_a_model(load):
+def test_a_study_respects_a_models_datasets(load):
     restrictions = {"demo-llama": {"datasets": ["demo-why"]}}
     sections = {
         "metric_validation": {"datasets": ["demo-why"]},
@@ -234,7 +232,7 @@ def cells_by_kind(config):
     }
 
 
-def test_controls_are_where_evidence_is_and_twins_where_their_method_is(load):
+def test_controls_need_evidence_and_permutations_need_their_method(load):
     datasets = [*MADE, "sst2"]
     chosen = {"models": ["demo-llama"], "datasets": datasets, "methods": ["random", "saliency"]}
     config = load(None, metric_validation=VALIDATION, **chosen, **PLAIN)
@@ -248,7 +246,7 @@ def test_controls_are_where_evidence_is_and_twins_where_their_method_is(load):
     assert not main & {*controls, *permuted}, "not in the main tables"
 
 
-def test_almost_equal_noise_has_different_names(load):
+def test_similar_noise_levels_have_different_names(load):
     config = load(None, metric_validation={"noise": [0.5, 0.5000000001, 2]}, **PLAIN)
     noisy = ["0.5", "0.5000000001", "2"]
     validation = config.run_file.metric_validation
@@ -260,7 +258,7 @@ def test_almost_equal_noise_has_different_names(load):
     assert labels == [f"Oracle, noise {noise}" for noise in noisy]
 
 
-def test_without_random_scores_there_are_twins_alone(load):
+def test_without_random_scores_there_are_only_permutations(load):
     cells = cells_by_kind(load(None, metric_validation=VALIDATION, methods=["saliency"], **PLAIN))
     assert not cells["controls"]
     assert {name for _, name, _ in cells["permuted"]} == {f"saliency-permuted-{n}" for n in (1, 2)}
@@ -279,7 +277,7 @@ def test_a_control_can_be_a_method_of_the_main_tables(load):
 # Sanity checks --------------------------------------------------------------------------------
 
 
-def test_every_computed_method_is_checked_with_as_many_layers_as_the_model_has(load):
+def test_every_attributed_method_is_checked_against_the_models_layers(load):
     mine = {"source": {"kind": "control", "scores": "uniform"}}
     config = load(None, sanity_checks={"layers": [1, 3, 8, 16], "datasets": ["demo-why"]},
                   methods=["random", "saliency", "mine"], restrictions={},
@@ -296,7 +294,7 @@ def test_every_computed_method_is_checked_with_as_many_layers_as_the_model_has(l
     assert original == randomised.model_copy(update={"reinitialised_layers": None})
 
 
-def test_a_model_trained_on_shuffled_labels_is_one_more_variant(load):
+def test_training_on_shuffled_labels_adds_a_variant(load):
     asked = {"layers": [1], "methods": ["saliency"], "datasets": ["demo-why"]}
     without = load(None, sanity_checks=asked, restrictions={})
     config = load(None, sanity_checks={**asked, "labels": True}, restrictions={})
@@ -350,7 +348,7 @@ ORACLE = {"methods": {"known": {"source": {"kind": "control", "scores": "oracle"
 NOISY = {"methods": {"known": {"source": {"kind": "control", "scores": "uniform", "noise": 1}}}}
 TAKEN = {"methods": {name: {"method": "saliency"} for name in ("oracle", "grad_ellm-loosened-02")}}
 QUANTISED = {"models": {"small": {"extends": "demo-llama", "quantization": "nf4"}}}
-KEY_CASES = [  # key, value, message, what else differs
+KEY_CASES = [  # key, value, message, other changes
     ("layer_study.depths", [2, 1], OUT_OF_ORDER, {}),
     ("layer_study.models", ["demo-mistral"], "unknown name 'demo-mistral'; did you",
      {"models": ["demo-llama"]}),
@@ -403,7 +401,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("changes", "message"), REFUSED, ids=[text for _, text in REFUSED])
-def test_a_study_that_cannot_be_right_is_refused(load, changes, message):
+def test_an_invalid_study_is_refused(load, changes, message):
     given = {**PLAIN, "masked_model": "roberta-base", **changes}
     with pytest.raises(BenchmarkError, match=re.escape(message)):
         load(given.pop("layer_study", None), **given)
