@@ -1,4 +1,4 @@
-"""Lengths: measured where prompts and answers lie, estimated from the catalogue where not."""
+"""Lengths: measured from prompts and answers if present, else estimated from the catalogue."""
 
 from __future__ import annotations
 
@@ -52,8 +52,8 @@ def lengths_of(results, dataset, entries=None, **changes):
     return sample_lengths(run_of(entries, **changes), "small", dataset, results)
 
 
-def test_what_the_run_has_made_is_measured_and_failed_samples_cost_nothing(tmp_path):
-    """Prompts alone leave answers at full length."""
+def test_existing_prompts_are_measured_and_failed_samples_cost_nothing(tmp_path):
+    """With prompts only, answers count at full length."""
     write(tmp_path, "prompts", "stories", PROMPTS)
     lengths = lengths_of(tmp_path, "stories")
     assert lengths.origin == PROMPTS_MEASURED
@@ -69,7 +69,7 @@ def test_what_the_run_has_made_is_measured_and_failed_samples_cost_nothing(tmp_p
     assert lengths.mean(lambda sample: sample.prompt) == 40
 
 
-def test_all_tokens_may_be_explained_and_every_fifth_evaluated():
+def test_explained_and_evaluated_steps_are_counted_separately():
     evaluation = {"draws": 4, "step_interval": 5}
     generation = {"max_new_tokens": 11, "step_interval": 1}
     (story,) = set(
@@ -78,7 +78,7 @@ def test_all_tokens_may_be_explained_and_every_fifth_evaluated():
     assert (story.steps, story.evaluated) == (tuple(range(11)), (0, 5, 10))
 
 
-def test_a_label_is_one_token_so_prompts_say_everything(tmp_path):
+def test_label_answers_need_no_generations(tmp_path):
     write(tmp_path, "prompts", "reviews", PROMPTS)
     lengths = lengths_of(tmp_path, "reviews")
     assert lengths.origin == MEASURED
@@ -89,14 +89,14 @@ def test_a_label_is_one_token_so_prompts_say_everything(tmp_path):
     ("scope", "expected"),
     [("content", (9, 15)), ("user_turn", (2, 28)), ("all_but_bos", (1, 29)), ("all", (0, 30))],
 )
-def test_the_scope_says_what_is_perturbed(scope, expected, tmp_path):
+def test_the_scope_sets_the_perturbable_tokens(scope, expected, tmp_path):
     write(tmp_path, "prompts", "reviews", PROMPTS[:1])
     evaluation = {"draws": 4, "pi_grid": [0.2, 0.5], "scope": scope}
     (review,) = lengths_of(tmp_path, "reviews", evaluation=evaluation).samples
     assert (review.first, review.perturbable) == expected
 
 
-def test_estimates_are_the_catalogues_mean_and_a_template_around_it(tmp_path):
+def test_estimates_add_the_template_to_the_catalogues_mean(tmp_path):
     lengths = lengths_of(tmp_path, "reviews")
     (review,) = set(lengths.samples)
     assert lengths.origin == ESTIMATED
@@ -113,12 +113,12 @@ def test_estimates_are_the_catalogues_mean_and_a_template_around_it(tmp_path):
 
 
 @pytest.mark.parametrize(("limit", "longest"), [(BEFORE + BEHIND + 12, 12), (500, 30)])
-def test_estimates_are_cut_as_prompts_are(limit, longest, tmp_path):
+def test_estimates_are_truncated_like_prompts(limit, longest, tmp_path):
     (story,) = set(lengths_of(tmp_path, "stories", prompts={"max_tokens": limit}).samples)
     assert (story.perturbable, story.prompt) == (longest, BEFORE + longest + BEHIND)
 
 
-def test_what_cannot_be_estimated_names_dataset_and_key(tmp_path):
+def test_missing_estimates_name_dataset_and_key(tmp_path):
     unknown = {"datasets.reviews": {"expected": None}}
     with pytest.raises(BenchmarkError, match=r"'reviews': expected\.content_tokens: not set"):
         lengths_of(tmp_path, "reviews", unknown)

@@ -1,4 +1,4 @@
-"""What jobs ask of a batch system: time and main memory, from the plan."""
+"""Runtime and memory requests of batch jobs, from the plan."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ def paper(monkeypatch, tmp_path):
 
 
 def with_model(paper, **entry):
-    """Return the paper's run of one more model."""
+    """Return the paper's run with one more model."""
     catalogue = {"models": {"mine": {"label": "Mine", "source": HUB, **entry}}}
     return paper(models=["mine"], restrictions={}, layer_study=None, catalogue=catalogue)
 
 
-def test_limits_leave_room(monkeypatch):
+def test_limits_leave_a_margin(monkeypatch):
     monkeypatch.setattr(limits, "RUNTIME_SAFETY", 4)
     assert limits.runtime_limit(690) == 4 * 690 / 60
     assert limits.runtime_limit(90) == limits.LEAST_RUNTIME
@@ -70,7 +70,7 @@ def test_every_job_has_its_plan(paper):
     assert slower.of("evaluate_soft", soft[-1].cell).runtime > 3 * minutes[-1]
 
 
-def test_main_memory_holds_one_file_of_a_gpu_s_model_and_all_weights_of_a_cpu_s(paper):
+def test_memory_holds_one_file_for_gpu_jobs_and_all_weights_for_cpu_jobs(paper):
     weights = 70.55e9  # of https://huggingface.co/meta-llama/Llama-3.1-70B-Instruct
     of_gpu, four_bit, converting, of_cpu, attributing = (
         RunLimits(config, NOWHERE, H100).of(rule, cell).mem_mb * 1e6
@@ -85,12 +85,12 @@ def test_main_memory_holds_one_file_of_a_gpu_s_model_and_all_weights_of_a_cpu_s(
     assert 1.1 * 5e9 < of_gpu < 12e9, "its files are at most 5 GB"
     kept = 4.5 / 8 * weights  # 4-bit weights are one file
     assert 1.1 * kept < four_bit < 1.5 * kept
-    assert converting > 1.1 * (5e9 + kept), "which come back from the GPU"
+    assert converting > 1.1 * (5e9 + kept), "copied back from the GPU"
     assert of_cpu > 1.1 * kept
-    assert attributing > 1.1 * (kept + 4 * weights), "once more in float32"
+    assert attributing > 1.1 * (kept + 4 * weights), "a float32 copy"
 
 
-def test_a_job_that_runs_no_model_is_planned_without_one(paper):
+def test_jobs_without_a_model_are_planned_without_one(paper):
     run = RunLimits(paper(), NOWHERE, H100)
     random, saliency = (
         run.of("attribute", f"{BIG}/{name}/sst2/0-2000") for name in ("random", "saliency")
@@ -99,7 +99,7 @@ def test_a_job_that_runs_no_model_is_planned_without_one(paper):
     assert saliency.mem_mb > random.mem_mb
 
 
-def test_what_an_entry_asks_for_wins(paper):
+def test_explicit_resources_override_the_plan(paper):
     config = paper(resources={BIG: {"runtime": 7, "mem_mb": 500}})
     run = RunLimits(config, NOWHERE, H100)
     assert run.of("evaluate_soft", f"dynamic/{BIG}/random/sst2/0-216") == Limits(7, 500)
@@ -108,7 +108,7 @@ def test_what_an_entry_asks_for_wins(paper):
     assert half.of("generate", f"{BIG}/sst2/0-2000").mem_mb > 5000
 
 
-def test_jobs_on_a_cpu_or_on_an_unknown_gpu_have_an_hour(paper):
+def test_jobs_on_a_cpu_or_an_unknown_gpu_get_an_hour(paper):
     config = paper()
     assert RunLimits(config, NOWHERE, None).of("generate", f"{BIG}/sst2/0-2000").runtime == 60
     config = paper(resources={BIG: {"gpu": 0}})
@@ -116,7 +116,7 @@ def test_jobs_on_a_cpu_or_on_an_unknown_gpu_have_an_hour(paper):
 
 
 @pytest.mark.follows("or set resources.runtime and resources.mem_mb of model '…'")
-def test_a_gpu_with_a_speed_needs_a_model_with_a_size(paper):
+def test_a_known_gpu_speed_requires_a_known_model_size(paper):
     unknown = with_model(paper, resources={"gpu": 1})
     with pytest.raises(BenchmarkError) as refused:
         RunLimits(unknown, NOWHERE, H100).check()
@@ -132,8 +132,8 @@ def test_a_gpu_with_a_speed_needs_a_model_with_a_size(paper):
     assert stated.of("generate", "mine/sst2/0-2000") == Limits(90, 9000)
 
 
-def test_files_that_do_not_fit_together_leave_the_estimate(paper, tmp_path):
-    """They are about to be recomputed; a run is not refused for them."""
+def test_inconsistent_files_leave_the_estimate_unchanged(paper, tmp_path):
+    """They are about to be recomputed and must not stop a run."""
     config = paper()
     prompts = tmp_path / "data/prompts" / BIG / "sst2.parquet"
     prompts.parent.mkdir(parents=True)

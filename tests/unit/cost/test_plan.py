@@ -83,7 +83,7 @@ def test_the_papers_run_is_planned_without_network_weights_or_torch():
 
 
 def test_jobs_of_the_70b_model_end_within_half_an_hour_and_rarely_load(paper):
-    """Loading is below a tenth, but of generation, whose work is ten minutes for all datasets."""
+    """Loading takes less than a tenth, except in generation, which needs only ten minutes."""
     jobs = [job for job in paper.jobs if "70b" in (job.model or "") and job.rule in LOADING_RULES]
     assert max(paper.seconds(job, 4e14) for job in jobs) <= 30 * 60
     stages = {rule: [job for job in jobs if job.rule == rule] for rule in LOADING_RULES}
@@ -98,13 +98,13 @@ def test_jobs_of_the_70b_model_end_within_half_an_hour_and_rarely_load(paper):
 
 
 @pytest.mark.parametrize("value", ["0", "fast", "nan"])
-def test_a_speed_that_is_none_is_refused(value):
+def test_an_invalid_speed_is_refused(value):
     with pytest.raises(BenchmarkError) as error:
         flops_per_second(value)
     assert str(error.value) == f"throughput: '{value}' is not a number of TFLOP/s greater than 0"
 
 
-def test_a_model_of_unknown_size_is_refused_until_it_is_fetched(tmp_path, monkeypatch):
+def test_a_model_of_unknown_size_must_be_fetched_first(tmp_path, monkeypatch):
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
     run = run_of({"models.small": {"source": {"kind": "hub", "repository": "no/where"}}})
     message = "^model 'small': source.parameters: not set; `make fetch CONFIG=…` downloads the mod"
@@ -119,7 +119,7 @@ def test_a_model_of_unknown_size_is_refused_until_it_is_fetched(tmp_path, monkey
     assert line in plan_text(plan_run(run, NOWHERE), None)
 
 
-def test_a_cell_of_the_papers_run_by_hand(paper):
+def test_a_cell_of_the_papers_run_matches_a_calculation_by_hand(paper):
     """Llama-3.1-8B on IMDb, whatever the method: 168 samples of 40 + 371 + 5 tokens a shard.
 
     One step of blocks 0, 1, 2, 4, 8, 16 and 32 of 6 samples is also evaluated in float32.
@@ -140,7 +140,7 @@ def test_a_cell_of_the_papers_run_by_hand(paper):
     assert fixed.low == first.low
 
 
-def test_scores_made_elsewhere_cost_their_evaluation_alone(tmp_path):
+def test_imported_scores_cost_only_their_evaluation(tmp_path):
     mine = {"mine": {"source": {"kind": "scores", "path": "mine.parquet"}}}
     config = run_of(methods=["random", "mine"], catalogue=RUN["catalogue"] | {"methods": mine})
     of_mine = [job.rule for job in plan_run(config, NOWHERE).jobs if "/mine/" in job.cell]
@@ -148,7 +148,7 @@ def test_scores_made_elsewhere_cost_their_evaluation_alone(tmp_path):
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
-def test_shards_do_the_work_of_the_whole(dtype):
+def test_shards_add_up_to_the_unsharded_work(dtype):
     model = {"models.small": {"dtype": dtype}}
     whole = plan_run(run_of(model), NOWHERE)
     sizes = {"shard_size": 32, "evaluation_shard_size": 16}
@@ -193,7 +193,7 @@ def test_float32_takes_longer_on_a_gpu_that_computes_in_half_precision():
 
 
 @pytest.mark.parametrize(("gpu", "speed"), [(0, 5e8), (1, 6e10)])
-def test_what_ifr_subtracts_takes_the_speed_of_memory(gpu, speed):
+def test_ifr_is_limited_by_memory_bandwidth(gpu, speed):
     plan, jobs = jobs_of({"resources": {"gpu": gpu}}, methods=["ifr"])
     job = jobs["attribute", "ifr"]
     elements = (40 + 1) * WEIGHTS * (BEFORE + 20 + BEHIND) ** 2 / 2 / (12 * 128)
@@ -234,8 +234,8 @@ def test_quantising_takes_time_on_a_cpu(tmp_path):
     assert start_up["nf4", 1] == start_up["none", 1]
 
 
-def test_4_bit_weights_of_the_hub_are_made_once_and_read_by_all_others():
-    """Of two bytes each they become 4.5 bits each."""
+def test_4_bit_weights_are_quantised_once_and_read_by_other_jobs():
+    """Two bytes per weight become 4.5 bits."""
     start_up = {}
     for kind in ("none", "nf4"):
         plan, jobs = jobs_of({"dtype": "bfloat16", "quantization": kind})
@@ -247,7 +247,7 @@ def test_4_bit_weights_of_the_hub_are_made_once_and_read_by_all_others():
 
 
 def test_every_section_of_a_run_adds_its_jobs():
-    """How many of each rule, tests/workflow/test_plan.py counts."""
+    """tests/workflow/test_plan.py counts the jobs of each rule."""
     section = {"others": ["mean"], "draws": 3, "datasets": ["reviews"], "methods": ["random"]}
     ranking = {"steps": 20, "operator": "remove"}
     checks = {"layers": [2], "methods": ["saliency"], "datasets": ["reviews"]}
@@ -262,7 +262,7 @@ def test_every_section_of_a_run_adds_its_jobs():
     assert job.low == 40 * (1 + 3 * 3 * 2) * (BEFORE + 20 + BEHIND)
 
 
-def test_a_model_that_is_trained_on_shuffled_labels_too_is_trained_twice():
+def test_shuffled_labels_add_a_training_job():
     changes = {"models": ["demo-llama"], "datasets": ["demo-sentiment", "demo-why"]}
     checks = {"labels": True, "methods": ["saliency"]}
     plan, once = (
@@ -279,7 +279,7 @@ def test_a_model_that_is_trained_on_shuffled_labels_too_is_trained_twice():
     assert first.high == 3 * trained.steps * trained.batch_size * tokens
 
 
-def test_a_budget_of_draws_gives_two_limits():
+def test_a_draw_budget_gives_a_lower_and_an_upper_limit():
     evaluation = {"draws": {"target_half_width": 0.1, "max": 15}, "pi_grid": [0.2, 0.5, 0.8]}
     plan = plan_run(run_of(evaluation=evaluation), NOWHERE)
     soft = [job for job in plan.jobs if job.rule == "evaluate_soft"]
@@ -306,7 +306,7 @@ def test_totals_are_the_sums_of_the_lines():
     ]  # fmt: skip
 
 
-def test_the_text_fits_80_columns_and_says_which_lengths_are_measured(paper):
+def test_the_text_fits_80_columns_and_marks_measured_lengths(paper):
     text = plan_text(paper, 4e14)
     assert max(map(len, text.splitlines())) <= 80
     assert "Lengths are estimated.\n" in text
@@ -316,7 +316,7 @@ def test_the_text_fits_80_columns_and_says_which_lengths_are_measured(paper):
     assert line in " ".join(plan_text(mixed, 4e14).split())
 
 
-def test_the_plan_says_how_many_tokens_fit_on_a_gpu_with_gradients_and_without():
+def test_the_plan_states_the_tokens_that_fit_on_a_gpu():
     source = {"kind": "hub", "repository": "no/where", "parameters": 8.03e9, "layers": 32}
     model = HALF_ON_GPU | {"source": source}
     plan = plan_run(run_of({"models.small": model}), NOWHERE)
@@ -331,7 +331,7 @@ def test_the_plan_says_how_many_tokens_fit_on_a_gpu_with_gradients_and_without()
 
 
 @pytest.mark.follows("set THROUGHPUT to the TFLOP/s")
-def test_without_a_rate_there_is_no_time():
+def test_without_a_throughput_no_time_is_shown():
     plan = plan_run(run_of(), NOWHERE)
     text = plan_text(plan, None)
     assert line_of(text, "total")[4:] == ["–"] * 4
@@ -340,7 +340,7 @@ def test_without_a_rate_there_is_no_time():
     assert "Longest job" in plan_text(plan, 1e12)
 
 
-def test_rules_and_methods_have_their_times_and_gpu_hours():
+def test_the_plan_lists_time_and_gpu_hours_by_rule_and_method():
     config = run_of({"models.small": {"resources": {"gpu": 1}}}, protocols=["dynamic", "fixed"])
     plan = plan_run(config, NOWHERE)
     lines = rows_of(plan_text(plan, 1e7))
@@ -363,7 +363,7 @@ def test_rules_and_methods_have_their_times_and_gpu_hours():
     assert [row[0] for row in rows] == ["random", "saliency"]
 
 
-def test_jobs_that_exceed_their_models_runtime_are_named():
+def test_jobs_that_exceed_the_runtime_of_their_model_are_named():
     def text_of(minutes):
         resources = {"gpu": 1, "runtime": minutes}
         plan = plan_run(run_of({"models.small": {"resources": resources}}), NOWHERE)
@@ -389,12 +389,12 @@ def test_jobs_that_exceed_their_models_runtime_are_named():
         (duration(3.6e6), "1000 h"),
     ],
 )
-def test_numbers_have_three_digits_and_a_prefix_and_times_the_unit_that_suits(written, text):
+def test_numbers_and_times_have_three_digits_and_a_suitable_unit(written, text):
     assert written == text
 
 
-def test_costs_by_pi_are_those_of_runs_with_so_many():
-    """All work on records, start-up left out."""
+def test_costs_by_pi_equal_those_of_actual_runs():
+    """Work on records only, without start-up."""
     config = run_of(methods=["saliency", "ifr"])
     for count, cost in enumerate(costs_by_pi(config, None, 1e12), 1):
         evaluation = {"preset": "paper", "draws": 4, "pi_grid": [0.2, 0.5, 0.8]}

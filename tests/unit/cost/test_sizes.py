@@ -1,4 +1,4 @@
-"""Numbers of weights, of files and of settings."""
+"""Sizes of models, files and batches."""
 
 import re
 from pathlib import Path
@@ -33,7 +33,7 @@ def test_a_folder_without_readable_weights_is_named(tmp_path):
         parameters_of("m", source)
 
 
-def test_other_models_have_the_number_of_their_entry():
+def test_other_models_have_the_size_in_their_entry():
     for source in (
         HubModel(kind="hub", repository="no/where", parameters=8e9),
         GgufModel(kind="gguf", path="m.gguf", parameters=8e9),
@@ -44,7 +44,7 @@ def test_other_models_have_the_number_of_their_entry():
 
 
 @pytest.mark.parametrize("architecture", ["llama", "mistral"])
-def test_a_trained_model_has_the_weights_it_is_planned_with(architecture):
+def test_a_trained_model_has_its_planned_size(architecture):
     source = TrainedModel(
         kind="trained", architecture=architecture, datasets=["demo-sentiment"], vocabulary_size=1200
     )
@@ -54,7 +54,7 @@ def test_a_trained_model_has_the_weights_it_is_planned_with(architecture):
     assert parameters_of("m", source) == count
 
 
-def test_the_docs_say_which_sizes_fit_on_one_card():
+def test_the_docs_state_which_models_fit_on_one_gpu():
     docs = " ".join((ROOT / "docs/how-to/run-on-real-models.md").read_text().split())
     room, billion = 80e9 - 15e9, 1e9
     for quantization, text in (
@@ -76,11 +76,11 @@ def test_the_docs_say_which_sizes_fit_on_one_card():
         ("| dynamic | 16,384 | no |", False, 16384),
         ("| dynamic | 65,536 | no |", False, 65536),
         ("| `saliency` |", True, 286),
-        ("| `gradient_shap` |", True, 5 * 286),  # draws, each of them read with all tokens
+        ("| `gradient_shap` |", True, 5 * 286),  # draws, each read with all tokens
         ("| `integrated_gradients` |", True, 16 * 286),
     ],
 )
-def test_batches_take_the_memory_that_was_measured(row, with_gradients, tokens):
+def test_batch_memory_matches_measurements(row, with_gradients, tokens):
     docs = (ROOT / "docs/reference/speed.md").read_text(encoding="utf-8")
     (line,) = (line for line in docs.splitlines() if line.startswith(row))
     measured = 1e9 * float(line.split("|")[-2])
@@ -90,7 +90,7 @@ def test_batches_take_the_memory_that_was_measured(row, with_gradients, tokens):
     )
 
 
-def test_the_largest_file_is_that_of_the_folder_or_as_the_hub_cuts_weights(tmp_path):
+def test_the_largest_file_is_the_folders_or_the_hubs_shard_size(tmp_path):
     for name, size in (("a", 7), ("b", 70)):
         (tmp_path / f"{name}.safetensors").write_bytes(bytes(size))
     assert largest_file(LocalModel(kind="local", path=str(tmp_path)), 77) == 70

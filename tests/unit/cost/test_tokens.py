@@ -1,4 +1,4 @@
-"""Planned tokens against those that the real code has a model read, and prices of methods."""
+"""Planned tokens and method prices against the work of the real code."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ from pisoft.models.model import Batch, ExplainedSample, LanguageModel
 
 
 class NoModules(nullcontext):
-    """Stands in for the counter's tracker of modules, whose hooks `autograd.grad` refuses."""
+    """Replaces the counter's module tracker, whose hooks `autograd.grad` refuses."""
 
     parents = ("Global",)
 
@@ -85,7 +85,7 @@ def of_two_steps() -> ExplainedSample:
 
 
 def flops_of(name: str, explained: ExplainedSample, **options) -> tuple[float, float]:
-    """Return the FLOPs that a method takes, and the forwards that it is priced at."""
+    """Return a method's FLOPs and its price in forwards."""
     model = wide_model()
     method = build(name, token_budget=256, **options)
     method.check(model)
@@ -105,7 +105,7 @@ def forward_flops(explained: ExplainedSample) -> float:
 
 
 @pytest.mark.parametrize("method", available_methods())
-def test_the_price_of_a_method_is_what_it_takes(method):
+def test_the_price_of_a_method_matches_its_flops(method):
     """Within a quarter, as prices are in whole passes; that of an iterative method is a limit."""
     explained = of_two_steps()
     options = {"max_probe_steps": 8} if method == "reagent" else {}
@@ -128,7 +128,7 @@ def test_the_price_of_a_method_is_what_it_takes(method):
         ("integrated_gradients", {"steps": 2, "path_dtype": "float32"}),
     ],
 )
-def test_what_a_method_computes_in_float32_is_priced(name, options):
+def test_float32_work_of_a_method_is_priced(name, options):
     """Within a quarter, beyond what is left of float32 in the backward pass of any method."""
     explained = of_two_steps()
     model, method = wide_model(torch.bfloat16), build(name, token_budget=256, **options)
@@ -141,7 +141,7 @@ def test_what_a_method_computes_in_float32_is_priced(name, options):
 
 
 @pytest.mark.parametrize("tokens", [48, 96])
-def test_the_parts_that_ifr_subtracts_are_priced(tokens, monkeypatch):
+def test_the_subtractions_of_ifr_are_priced(tokens, monkeypatch):
     model = wide_model(hidden_size=256, num_attention_heads=2, intermediate_size=683)
     elements = []
     counted = flow._proximities
@@ -172,7 +172,7 @@ def test_the_parts_that_ifr_subtracts_are_priced(tokens, monkeypatch):
         ("lime", {"n_samples": 12}),
     ],
 )
-def test_the_price_of_inseqs_methods_is_what_they_take(method, arguments):
+def test_the_price_of_inseqs_methods_matches_their_flops(method, arguments):
     ids = token_ids(1, 12)[0].tolist()
     explained = ExplainedSample("s", ids[:10], ids[10:], [0, 1], ids[10:])
     flops, forwards = flops_of("inseq", explained, method=method, arguments=arguments)
@@ -181,7 +181,7 @@ def test_the_price_of_inseqs_methods_is_what_they_take(method, arguments):
 
 @contextmanager
 def counted_tokens(network):
-    """Note sequences and tokens of each in every forward of a network."""
+    """Record the number of sequences and their tokens in every forward of a network."""
     seen: list[tuple[int, int]] = []
 
     def note(_, arguments, options):
@@ -197,7 +197,7 @@ def counted_tokens(network):
 
 @pytest.mark.parametrize("scope", [range(20, 36), range(20, 40), range(40)])
 @pytest.mark.parametrize("budget", [16, 64, 500])
-def test_occlusion_of_a_scope_reads_as_many_tokens_as_priced(budget, scope):
+def test_occlusion_of_a_scope_reads_the_priced_tokens(budget, scope):
     model, _ = model_and_network("llama-gqa")
     ids = token_ids(1, 43)[0].tolist()
     explained = ExplainedSample("s", ids[:40], ids[40:], [0, 3], [ids[40], 5], scope=scope)
@@ -208,7 +208,7 @@ def test_occlusion_of_a_scope_reads_as_many_tokens_as_priced(budget, scope):
     assert method.forwards(43, 2, scope) * 43 == pytest.approx(read, rel=1e-12)
 
 
-def test_a_job_of_attributions_reads_as_many_tokens_as_planned(monkeypatch):
+def test_attribution_reads_the_planned_tokens(monkeypatch):
     """One to warm up, each sample, and each step that is repeated in float32 by itself."""
     model, _ = model_and_network("llama-gqa", torch.bfloat16)
     monkeypatch.setattr(repetition, "is_compared", lambda block: True)
@@ -236,7 +236,7 @@ def test_a_job_of_attributions_reads_as_many_tokens_as_planned(monkeypatch):
     assert work.tokens == pytest.approx(sum(rows * count for rows, count in seen), rel=1e-12)
 
 
-def test_reagent_and_its_masked_model_read_as_many_tokens_as_planned():
+def test_reagent_and_its_masked_model_read_the_planned_tokens():
     """But for the masked model's own special tokens, two of each text."""
     model, _ = model_and_network("llama-gqa")
     ids, scope = token_ids(1, 30)[0].tolist(), range(20, 28)
@@ -261,7 +261,7 @@ def test_reagent_and_its_masked_model_read_as_many_tokens_as_planned():
 
 @pytest.mark.parametrize("draws", [2, 3])
 @pytest.mark.parametrize("protocol", ["dynamic", "fixed"])
-def test_the_evaluator_reads_as_many_tokens_as_planned(protocol, draws):
+def test_the_evaluator_reads_the_planned_tokens(protocol, draws):
     model, _ = model_and_network("llama-gqa")
     ids, perturbable = token_ids(1, 18)[0].tolist(), np.arange(6, 15)
     scores = np.random.default_rng(1).normal(size=len(ids)).tolist()
@@ -286,7 +286,7 @@ def test_every_evaluated_step_reads_the_tokens_generated_before_it():
 @pytest.mark.parametrize("count", [1, 7, 20, 33])
 @pytest.mark.parametrize("operator", ["remove", "zero"])
 @pytest.mark.parametrize("source", [None, "records"])
-def test_ranking_is_planned_as_it_is_counted(operator, count, source):
+def test_ranking_reads_the_planned_tokens(operator, count, source):
     model, _ = model_and_network("llama-gqa", torch.float32)
     ids = list(range(3, 3 + 6 + count + 2))
     prompt = prompt_of_ids("s", ids, range(6, 6 + count), label_token_ids=[50, 60])
