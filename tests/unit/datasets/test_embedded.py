@@ -1,4 +1,4 @@
-"""The embedded records: what they promise about evidence, labels and growth."""
+"""Generated records: guarantees on evidence, labels and reproducibility."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def evidence_texts(record):
 
 
 def filler_words(record):
-    """The words of a review without those of the evidence."""
+    """The words of a review outside its evidence."""
     text = record["fields"]["text"]
     for span in reversed(record["evidence"]):
         text = text[: span["start"]] + text[span["end"] :]
@@ -50,7 +50,7 @@ HAYSTACK = Haystack(length=128)
     ("task", "options"),
     [*((task, ()) for task in TASKS), *((one, (HAYSTACK,)) for one in STATEMENTS)],
 )
-def test_records_depend_on_task_seed_index_and_options_alone(task, options):
+def test_records_depend_only_on_task_seed_index_and_options(task, options):
     records = make_records(task, 40, 5, *options)
     assert make_records(task, 40, 5, *options) == records
     assert make_records(task, 25, 5, *options) == records[:25]
@@ -63,7 +63,7 @@ def test_records_depend_on_task_seed_index_and_options_alone(task, options):
 
 
 @pytest.mark.parametrize("task", [*TASKS, *STATEMENTS])
-def test_a_text_is_seldom_repeated(task):
+def test_texts_are_rarely_repeated(task):
     records = make_records(task, COUNT, 0, *([HAYSTACK] if task in STATEMENTS else []))
     assert len({str(record["fields"]) for record in records}) > 0.99 * COUNT
 
@@ -84,7 +84,7 @@ def test_sentiment_evidence_is_exactly_the_opinion_words_of_the_label(reviews):
     assert len({word.lower() for record in reviews for word in filler_words(record)}) >= 100
 
 
-def test_labels_are_balanced_and_the_number_of_opinion_words_does_not_tell_them(reviews):
+def test_labels_are_balanced_and_independent_of_the_opinion_word_count(reviews):
     for count in (2, 10, COUNT):
         labels = Counter(record["label"] for record in reviews[:count])
         assert labels == dict.fromkeys(OPINIONS, count // 2)
@@ -95,7 +95,7 @@ def test_labels_are_balanced_and_the_number_of_opinion_words_does_not_tell_them(
     assert positive == pytest.approx(negative, abs=0.15)
 
 
-def test_filler_does_not_tell_the_label(reviews):
+def test_filler_does_not_predict_the_label(reviews):
     half = COUNT // 2
     counts = {label: Counter() for label in OPINIONS}
     for record in reviews[:half]:
@@ -112,11 +112,11 @@ def test_filler_does_not_tell_the_label(reviews):
         (sum(map(log_odds, filler_words(record))) > 0) == (record["label"] == "positive")
         for record in reviews[half:]
     )
-    # A naive Bayes classifier of the filler guesses: six standard errors around one half.
+    # A naive Bayes classifier on the filler is at chance: within six standard errors of one half.
     assert abs(right / half - 0.5) < 6 * 0.5 / half**0.5
 
 
-def test_answer_is_the_clause_at_the_evidence_of_the_person_asked_about(narratives):
+def test_the_answer_is_the_evidence_clause_of_the_person_in_question(narratives):
     for record in narratives:
         (reason,) = evidence_texts(record)
         assert record["answer"] == reason
@@ -130,7 +130,7 @@ def test_answer_is_the_clause_at_the_evidence_of_the_person_asked_about(narrativ
         assert 6 <= len(reason.split()) <= 12, "long enough for two explained steps"
 
 
-def test_no_place_in_the_narrative_is_where_the_answer_always_is(narratives):
+def test_the_position_of_the_answer_varies(narratives):
     places = Counter(
         record["fields"]["narrative"][: record["evidence"][0]["start"]].count(". ")
         for record in narratives
@@ -139,7 +139,7 @@ def test_no_place_in_the_narrative_is_where_the_answer_always_is(narratives):
     assert max(places.values()) < 0.4 * COUNT
 
 
-def test_later_words_of_an_answer_do_not_follow_from_its_first(narratives):
+def test_the_first_word_of_an_answer_does_not_predict_later_ones(narratives):
     sixth_words = {}
     for record in narratives:
         words = record["answer"].split()
@@ -163,7 +163,7 @@ def statements_of(text):
 
 @pytest.mark.parametrize("task", STATEMENTS)
 @pytest.mark.parametrize("length", [32, 128, 513, 4096])
-def test_a_haystack_is_as_long_as_whole_sentences_allow(task, length):
+def test_a_haystack_is_filled_with_whole_sentences(task, length):
     for record in make_records(task, 10, 0, Haystack(length=length)):
         for text in (record, *record["counterfactuals"]):
             assert length - LONGEST_SENTENCE < count_tokens(text_of(text)) <= length
@@ -171,7 +171,7 @@ def test_a_haystack_is_as_long_as_whole_sentences_allow(task, length):
 
 @pytest.mark.parametrize("task", STATEMENTS)
 @pytest.mark.parametrize("distractors", [0, 3, 10])
-def test_evidence_is_exactly_verb_and_colour_of_each_statement(task, distractors):
+def test_evidence_is_the_verb_and_colour_of_each_statement(task, distractors):
     for record in make_records(task, 200, 1, Haystack(length=128, distractors=distractors)):
         stated = statements_of(text_of(record))
         planted = [colour for verb, colour in stated if verb == "picked"]
@@ -191,7 +191,7 @@ def test_evidence_is_exactly_verb_and_colour_of_each_statement(task, distractors
 
 
 @pytest.mark.parametrize("task", STATEMENTS)
-def test_a_counterfactual_differs_in_one_colour_that_the_text_has_nowhere_else(task):
+def test_a_counterfactual_changes_one_colour_to_an_unused_one(task):
     for record in make_records(task, 200, 2, Haystack(length=96)):
         words = re.split(r"\b", text_of(record))
         for one in record["counterfactuals"]:
@@ -211,7 +211,7 @@ def test_a_needle_is_at_its_depth(depth):
         assert before == pytest.approx(depth * (len(others) - 1), abs=0.5)
 
 
-def test_every_colour_is_asked_for_at_every_depth():
+def test_every_depth_has_every_colour_as_an_answer():
     depths = (0, 0.3, 1)
     asked = Counter()
     for record in make_records("needle", 48, 5, Haystack(length=256, depths=depths)):
@@ -220,7 +220,7 @@ def test_every_colour_is_asked_for_at_every_depth():
     assert asked == {(colour, depth): 2 for colour in COLOURS for depth in depths}
 
 
-def test_statements_that_disagree_are_at_two_depths_in_turn():
+def test_conflicting_statements_cover_all_pairs_of_depths():
     records = make_records("conflict", 100, 6, Haystack(length=512, depths=(0, 0.5, 1)))
     pairs = Counter(
         tuple(
@@ -234,7 +234,7 @@ def test_statements_that_disagree_are_at_two_depths_in_turn():
 
 
 @pytest.mark.parametrize("task", STATEMENTS)
-def test_statements_and_distractors_are_the_same_at_every_length(task):
+def test_statements_and_distractors_do_not_depend_on_the_length(task):
     short, long = (make_records(task, 30, 7, Haystack(length=length)) for length in (64, 1024))
     for one, other in zip(short, long, strict=True):
         assert evidence_texts(one) == evidence_texts(other)

@@ -1,4 +1,4 @@
-"""ERASER's layout: documents, passages, rationales as evidence, and all that can be wrong."""
+"""ERASER's layout: documents, passages, rationales as evidence, and invalid files."""
 
 import json
 
@@ -35,7 +35,7 @@ def marked(row):
     return [row["fields"][s["field"]][s["start"] : s["end"]] for s in row["evidence"]]
 
 
-def test_a_passage_reaches_from_the_first_sentence_with_evidence_to_the_last(tmp_path):
+def test_a_passage_spans_the_first_to_the_last_evidence_sentence(tmp_path):
     (row,) = read(write_eraser(tmp_path, {"d1": SENTENCES}, {"d1": [(11, 12), (5, 7), (5, 7)]}))
     assert row["sample_id"] == "boolq/d1"
     passage = "Salt is white and dry . It is sold ."
@@ -57,7 +57,7 @@ def test_evidence_covers_its_tokens_in_every_text(start, length, tmp_path):
 
 
 def test_a_question_without_evidence_is_a_row_with_a_status(tmp_path):
-    documents = {"d1": ["a \u00a0 b\u2028c ."], "d2": SENTENCES}  # blanks that are no spaces
+    documents = {"d1": ["a \u00a0 b\u2028c ."], "d2": SENTENCES}  # white space other than spaces
     first, second = read(write_eraser(tmp_path, documents, {"d1": [(2, 3)], "d2": []}))
     assert (first["status"], marked(first)) == (OK, ["b\u2028c"])
     assert (second["status"], second["evidence"]) == (EMPTY_RECORD, [])
@@ -71,7 +71,7 @@ def test_splits_are_read_in_order_and_share_their_documents(tmp_path):
     assert [row["sample_id"] for row in read(*paths)] == ["boolq/d1", "boolq/d2"]
 
 
-def test_the_documents_with_evidence_are_inputs_of_the_job_and_no_others(tmp_path):
+def test_only_documents_with_evidence_are_inputs_of_the_job(tmp_path):
     documents = dict.fromkeys(("d1", "d2", "d3"), SENTENCES)
     path = write_eraser(tmp_path, documents, {"d1": [(0, 1)], "d2": [], "d3": [(0, 1), (2, 3)]})
     expected = [path, tmp_path / "docs/d1", tmp_path / "docs/d3"]
@@ -99,7 +99,7 @@ def first(**changes):
         (lambda line: line["evidences"].append(OTHER), "evidence in several documents: d1, d2"),
     ],
 )
-def test_what_is_wrong_is_named_with_file_and_line(check, change, complaint, tmp_path):
+def test_problems_name_file_and_line(check, change, complaint, tmp_path):
     path = write_eraser(tmp_path, {"d1": SENTENCES}, {"d1": [(0, 1)]})
     line = json.loads(path.read_text())
     change(line)
@@ -111,7 +111,7 @@ def test_what_is_wrong_is_named_with_file_and_line(check, change, complaint, tmp
     assert "\n" not in str(error.value)
 
 
-def test_real_rationales_are_the_evidence(shared, tmp_path):
+def test_real_rationales_become_evidence(shared, tmp_path):
     lines = (shared / "data/boolq/rationales.jsonl").read_text("utf-8").strip().split("\n")
     records = {str(record["annotation_id"]): record for record in map(json.loads, lines)}
     documents = {key: [" ".join(record["tokens"])] for key, record in records.items()}

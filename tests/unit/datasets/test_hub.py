@@ -1,4 +1,4 @@
-"""Reading from a hub on this machine, and from a cache without it: commits, files, refusals."""
+"""Reading from a local hub server and from its cache: commits, files, refusals."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from pisoft.workflow.code_hash import _imported_modules, _with_imports
 
 ROOT = Path(__file__).parents[3]
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
-# Does what is named on the command line, in a process of its own: address and cache of the hub are
+# Performs the actions on the command line in a separate process: address and cache of the hub are
 # read when its library is imported.
 PROBE = """
 import json, os, sys, time
@@ -74,7 +74,7 @@ TABLE = {"README.md": b"---\nlicense: mit\n---\n", "train.csv": b"text,label\ngo
 
 
 def files_of(network, tokenizer, folder) -> dict[str, bytes]:
-    """Return the files of a model as it is saved."""
+    """Return the files of a saved model."""
     network.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     return {path.name: path.read_bytes() for path in folder.iterdir()}
@@ -99,7 +99,7 @@ def hub():
 
 
 def read(hub, home, *asked, **environment):
-    """Return what each triple of what, name and revision gives, all in one process."""
+    """Return the outcome of each (action, name, revision), all in one process."""
     probe = home / "probe.py"
     probe.write_text(PROBE, encoding="utf-8")
     paths = (f"{ROOT}/scripts", f"{ROOT}/tests")
@@ -123,7 +123,7 @@ def all_readers(name, revision="main"):
 
 
 def add(hub, name, files, **facts):
-    """Add a model and a dataset of the same fate."""
+    """Add a model and a dataset that behave the same."""
     hub.add(f"m/{name}", files, **facts)
     hub.add(f"d/{name}", TABLE, "datasets", **facts)
 
@@ -149,7 +149,7 @@ def assert_refused(outcomes, asked, *advice):
 @pytest.mark.follows("choose a repository or a revision with safetensors")
 @pytest.mark.follows("choose a model whose class is part of transformers")
 @pytest.mark.follows("choose a repository or a revision of data files")
-def test_every_refusal_without_a_token_is_one_sentence_that_says_what_to_do(hub, files, tmp_path):
+def test_refusals_without_a_token_state_the_fix_in_one_sentence(hub, files, tmp_path):
     add(hub, "gated", files, gated=True)
     add(hub, "busy", files, status=500)
     add(hub, "open", files)
@@ -168,7 +168,7 @@ def test_every_refusal_without_a_token_is_one_sentence_that_says_what_to_do(hub,
         outcomes = [next(given) for _ in group]
         assert_refused(outcomes, group, expected[key])
         if key == ("open", "mainn"):
-            for outcome in (outcomes[0], outcomes[len(MODEL_READERS)]):  # those that resolve it
+            for outcome in (outcomes[0], outcomes[len(MODEL_READERS)]):  # the files that resolve it
                 assert "did you mean 'main'?" in outcome
     for held in hub.repositories.values():
         held.status = None
@@ -181,7 +181,7 @@ def test_every_refusal_without_a_token_is_one_sentence_that_says_what_to_do(hub,
 
 
 def add_unreadable(hub, files):
-    """Add repositories of files that are not read, and return who refuses them, and why."""
+    """Add repositories with unsupported files; return which action refuses each, and why."""
     small = {name: held for name, held in files.items() if name != "model.safetensors"}
     hub.add("m/pickled", {**small, "pytorch_model.bin": b"weights"})
     hub.add("m/weightless", small)
@@ -200,7 +200,7 @@ def add_unreadable(hub, files):
 @pytest.mark.slow
 @pytest.mark.follows("then run `hf auth login` or set HF_TOKEN")
 @pytest.mark.follows("run `hf auth login` or set HF_TOKEN again, and check the name")
-def test_a_wrong_token_and_one_without_access_are_told_apart(hub, files, tmp_path):
+def test_an_invalid_token_and_one_without_access_are_distinguished(hub, files, tmp_path):
     add(hub, "gated", files, gated=True)
     asked = all_readers("gated")
     calls = [
@@ -217,7 +217,7 @@ def test_a_wrong_token_and_one_without_access_are_told_apart(hub, files, tmp_pat
 
 
 @pytest.mark.slow
-def test_a_hub_out_of_reach_is_reported_with_and_without_offline_mode(hub, files, tmp_path):
+def test_an_unreachable_hub_is_reported_with_and_without_offline_mode(hub, files, tmp_path):
     add(hub, "far", files)
     asked, cached = all_readers("far"), fill_cache(tmp_path, files)
     *outcomes, commit, tokens, model = read(hub, tmp_path, *asked, *cached, HF_HUB_OFFLINE="1")
@@ -228,7 +228,7 @@ def test_a_hub_out_of_reach_is_reported_with_and_without_offline_mode(hub, files
 
 
 def fill_cache(home, files):
-    """Put a model into the cache file by file, and return what reads it there."""
+    """Put a model into the cache file by file; return a function that reads it there."""
     folder = home / "hub/models--o--n"
     (folder / "refs").mkdir(parents=True)
     (folder / "refs/main").write_text(COMMIT)
@@ -241,7 +241,7 @@ def fill_cache(home, files):
 
 @pytest.mark.slow
 @pytest.mark.follows("call the same command again")
-def test_a_download_that_broke_off_goes_on_at_the_next_call(hub, files, tmp_path):
+def test_an_interrupted_download_resumes_at_the_next_call(hub, files, tmp_path):
     add(hub, "cut", files, cut=15)
     asked = [("model", "m/cut", "main"), ("dataset", "d/cut", "main")]
     assert_refused(read(hub, tmp_path, *asked), asked, "broke off: call the same command again")
@@ -255,12 +255,12 @@ def test_a_download_that_broke_off_goes_on_at_the_next_call(hub, files, tmp_path
     assert commit in hub.repositories["models", "m/cut"].commits
     assert texts == ["good film"]
     downloaded = {path.rpartition("/")[2] for path in hub.asked if path.startswith("GET /m/cut")}
-    assert downloaded == {"model.safetensors"}, "what had arrived whole was asked for again"
+    assert downloaded == {"model.safetensors"}, "a complete file was downloaded again"
 
 
 @pytest.mark.slow
 @pytest.mark.follows("cannot be fetched, and the local cache holds commit …: run `make fetch`")
-def test_a_commit_stays_when_its_branch_moves_and_is_read_without_the_hub(
+def test_a_pinned_commit_survives_branch_moves_and_is_read_offline(
     hub, files, masked_files, tmp_path
 ):
     masked = hub.add("m/mlm", masked_files).refs["main"]
@@ -280,7 +280,7 @@ def test_a_commit_stays_when_its_branch_moves_and_is_read_without_the_hub(
     assert first[3] == ["good film"]
     assert first[4][0] == masked
     assert not [path for path in hub.asked if "consolidated" in path or "pytorch" in path]
-    # Its library would take what it cached last, whatever commit is asked for.
+    # The library would use its latest cached version, ignoring the requested commit.
     late = ("dataset", "d/n", dataset_moved)
     *outcomes, refused = read(hub, tmp_path, *resolving, *reading, late, HF_HUB_OFFLINE="1")
     assert outcomes == [commit, dataset_commit, *first]
@@ -292,7 +292,7 @@ def test_a_commit_stays_when_its_branch_moves_and_is_read_without_the_hub(
     assert texts == ["bad film"]
 
 
-def test_a_record_is_of_its_repository_and_revision(tmp_path):
+def test_a_commit_record_must_match_repository_and_revision(tmp_path):
     record = tmp_path / "main.json"
     for text in ("{", "[]", "{}"):
         record.write_text(text)
@@ -307,17 +307,17 @@ def test_a_record_is_of_its_repository_and_revision(tmp_path):
     assert read_commit(record, "o/n", "main") == COMMIT
 
 
-def test_a_new_version_of_the_benchmark_does_not_ask_again():
+def test_code_changes_do_not_resolve_commits_again():
     used = _with_imports(_imported_modules(ROOT / "scripts/resolve_commit.py"))
     assert used <= {"pisoft"}, "an edit would re-run the job, and the branch may have moved"
 
 
-def test_an_unforeseen_error_keeps_its_first_line():
+def test_unexpected_errors_are_cut_to_their_first_line():
     error = ValueError("Unknown split 'tset'.\nMore.")
     assert hub_advice(error, "o/n", "main", "datasets").endswith("Unknown split 'tset'.")
 
 
-def test_a_record_takes_the_place_of_the_revision_and_changes_nothing_else(tmp_path):
+def test_a_commit_record_replaces_only_the_revision(tmp_path):
     record = tmp_path / "main.json"
     record.write_text(json.dumps({"repository": "o/n", "revision": "main", "commit": COMMIT}))
     model = local_model(repository="o/n", revision="main")

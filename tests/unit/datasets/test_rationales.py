@@ -1,4 +1,4 @@
-"""Words with marks as text with evidence: the characters of each run of marked words."""
+"""Marked words become text with evidence: one span per run of marked words."""
 
 import re
 
@@ -49,12 +49,12 @@ def test_each_run_of_marked_words_is_a_span(mask, expected):
         (["It", "is"], [1], "column 'mask' marks 1 words, but column 'tokens' has 2"),
     ],
 )
-def test_what_is_no_rationale_is_refused(tokens, mask, message):
+def test_invalid_rationales_are_refused(tokens, mask, message):
     with pytest.raises(BenchmarkError, match=re.escape(message)):
         made(tokens, mask)
 
 
-def test_rationales_become_evidence_of_fields(tmp_path):
+def test_rationales_become_evidence_in_fields(tmp_path):
     lines = [
         {"text": [" It", "is", "so"], "mask": [0, 1, 1]},
         {"text": ["No", "he", "is"], "mask": [1, 0, 0]},
@@ -70,6 +70,6 @@ def test_rationales_become_evidence_of_fields(tmp_path):
         check_columns(fetch_job(source))
 
 
-def test_only_formats_that_hold_lists_have_rationales():
+def test_only_formats_with_lists_support_rationales():
     with pytest.raises(ValueError, match="a csv file holds no lists; allowed are jsonl and parq"):
         FileDataset(kind="file", path="a.csv", format="csv", rationale=COLUMNS)

@@ -1,4 +1,4 @@
-"""Sentence splitting on what biographies and narratives really contain."""
+"""Sentence splitting on text as found in real biographies and narratives."""
 
 import json
 
@@ -37,7 +37,7 @@ from pisoft.datasets.sentences import first_sentences
         ("The text ends here.", "\n\nA new paragraph begins."),
     ],
 )
-def test_first_sentence_ends_where_a_reader_would_end_it(first, second):
+def test_the_first_sentence_ends_where_a_reader_would_end_it(first, second):
     joiner = "" if second[0] == "\n" else " "
     text = f"{first}{joiner}{second} And so on, and so forth."
     assert first_sentences(text, 1) == first
@@ -50,7 +50,7 @@ def test_a_text_with_too_few_sentences_stays_whole(text):
 
 
 @given(st.text(alphabet='aA1.!? \n"()é\u0301', max_size=60), st.integers(1, 4))
-def test_result_is_a_prefix_and_grows_with_the_count(text, n):
+def test_the_result_is_a_prefix_and_grows_with_the_count(text, n):
     part = first_sentences(text, n)
     assert text.startswith(part)
     assert part == part.rstrip()
@@ -83,6 +83,6 @@ def test_biographies_give_two_sentences(shared):
          "closing"],
 )  # fmt: skip
 @pytest.mark.timeout(60)
-def test_long_texts_do_not_take_the_square_of_their_length(text):
+def test_splitting_time_is_not_quadratic(text):
     """100,000 full stops took 40 seconds."""
     assert text.startswith(first_sentences(text, 10**9).rstrip())

@@ -1,4 +1,4 @@
-"""Reading records: every format, every way a file can be wrong, and the real files."""
+"""Reading records: every format, every kind of invalid file, and the real files."""
 
 import json
 import math
@@ -68,7 +68,7 @@ def test_every_format_gives_the_same_rows(two_records, tmp_path):
     check_columns(settings(two_records))
     rows = fetch(settings(two_records))
     write_rows(tmp_path / "out.parquet", "datasets", rows, {})
-    assert rows == fetched(tmp_path, *RECORDS[::-1])[::-1], "ids, too"
+    assert rows == fetched(tmp_path, *RECORDS[::-1])[::-1], "ids as well"
     assert texts(rows) == ["good film", "bad film"]
     assert [row["label"] for row in rows] == ["Positive", "Negative"]
     for row in rows:
@@ -88,14 +88,14 @@ LONG = "word " * 60_000
         ),
         ("csv", f'text,label\n"a, ""b""\nc",1\n{LONG},0\n', ['a, "b"\nc', LONG.strip()]),
         (
-            "jsonl", '{"text": "a \\ud83d b \\ud83d\\ude42", "label": 1}\n',  # half a pair
+            "jsonl", '{"text": "a \\ud83d b \\ud83d\\ude42", "label": 1}\n',  # a lone surrogate
             ["a \ufffd b 🙂"],
         ),
         ("csv", "text,label,,\na,1,,\n", ["a"]),
         ("jsonl", '{"text": " \\n a  b\\t", "label": 1}', ["a  b"]),
     ],
 )  # fmt: skip
-def test_texts_are_what_the_format_says(form, content, expected, tmp_path):
+def test_texts_are_decoded_by_the_format(form, content, expected, tmp_path):
     assert texts(fetch(settings(file_source(tmp_path / "f", content, form)))) == expected
 
 
@@ -113,14 +113,14 @@ def test_texts_are_what_the_format_says(form, content, expected, tmp_path):
         ({"text": "a  b\nc d e", "label": 1}, TOO_MANY_WORDS),
     ],
 )
-def test_a_record_that_cannot_be_used_is_a_row_with_a_status(tmp_path, record, status):
+def test_an_unusable_record_is_a_row_with_a_status(tmp_path, record, status):
     *rows, row = fetched(tmp_path, *RECORDS, record, max_words=4)
     assert [one["status"] for one in rows] == [OK, OK]
     assert row["status"] == status
     assert (row["label"] is None) == (status == UNKNOWN_LABEL)
 
 
-def test_values_without_a_label_word_are_named_where_every_word_has_records(tmp_path, caplog):
+def test_unmapped_label_values_are_named(tmp_path, caplog):
     fetched(tmp_path, *RECORDS, {"text": "so so", "label": True}, {"text": "so", "label": "1.0"})
     (message,) = caplog.messages
     assert message.endswith("column 'label' holds values without a label word: 'true', '1.0'")
@@ -132,7 +132,7 @@ def test_words_of_all_fields_are_counted(tmp_path):
     assert [row["status"] for row in rows] == [OK, TOO_MANY_WORDS]
 
 
-def test_ids_are_numbered_if_hashes_are_equal_or_come_from_a_column(tmp_path):
+def test_ids_come_from_a_column_or_hashes_with_duplicates_numbered(tmp_path):
     first, *others = (row["sample_id"] for row in fetched(tmp_path, *RECORDS[:1] * 3))
     assert others == [f"{first}-2", f"{first}-3"]
     records = [{**record, "key": number} for number, record in enumerate(RECORDS)]
@@ -162,12 +162,12 @@ def test_ids_are_numbered_if_hashes_are_equal_or_come_from_a_column(tmp_path):
         ),
     ],
 )  # fmt: skip
-def test_values_that_leave_nothing_to_go_by_are_refused(tmp_path, records, changes, message):
+def test_unusable_labels_and_ids_are_refused(tmp_path, records, changes, message):
     with pytest.raises(BenchmarkError, match=message):
         fetched(tmp_path, *records, **changes)
 
 
-def test_answers_are_kept_on_a_line_each_and_only_the_first_sentences_of_a_text(tmp_path):
+def test_answers_are_joined_by_line_and_texts_cut_to_first_sentences(tmp_path):
     record = {"text": " One. Two. Three.", "label": 1, "answers": ["one", "two"]}
     shortened = {"text": TextField(column="text", first_sentences=2)}
     (row,) = fetched(tmp_path, record, fields=shortened, answer_column="answers")
@@ -175,7 +175,7 @@ def test_answers_are_kept_on_a_line_each_and_only_the_first_sentences_of_a_text(
 
 
 @pytest.mark.parametrize("answer", ["a\ud83d", ["a\ud83d"]])
-def test_half_a_character_in_an_id_or_an_answer_is_stored_as_a_mark(answer, tmp_path):
+def test_lone_surrogates_in_ids_and_answers_are_replaced(answer, tmp_path):
     record = {"text": "t", "label": 1, "key": "k\ud83d", "answer": answer}
     source = json_lines(tmp_path / "f", [record])
     rows = fetch(settings(source, id_column="key", answer_column="answer"))
@@ -183,13 +183,13 @@ def test_half_a_character_in_an_id_or_an_answer_is_stored_as_a_mark(answer, tmp_
     assert [(row["sample_id"], row["answer"]) for row in rows] == [("d/k\ufffd", "a\ufffd")]
 
 
-def test_texts_that_join_to_the_same_bytes_differ_in_id(tmp_path):
+def test_texts_with_equal_concatenation_have_different_ids(tmp_path):
     records = [{"a": "x", "b": "yz"}, {"a": "xy", "b": "z"}]
     rows = fetched(tmp_path, *records, fields=fields("a", "b"), labels=None)
     assert rows[0]["sample_id"] != rows[1]["sample_id"]
 
 
-def test_records_that_share_the_value_of_a_column_are_a_cluster(tmp_path):
+def test_records_with_equal_column_values_form_a_cluster(tmp_path):
     records = [{"text": f"t{k}", "label": 1, "of": of} for k, of in enumerate(["a ", "b", "a", ""])]
     source = json_lines(tmp_path / "f", records)
     clusters = [row["cluster"] for row in fetch(settings(source, cluster_column="of"))]
@@ -216,7 +216,9 @@ def embedded(task):
         ({"cluster_column": "of"}, "cluster_column", "of"),
     ],
 )
-def test_an_absent_column_is_named_with_what_is_there(check, changes, key, column, two_records):
+def test_an_absent_column_is_named_with_the_available_ones(
+    check, changes, key, column, two_records
+):
     with pytest.raises(BenchmarkError) as error:
         check(settings(two_records, **changes))
     message = str(error.value)
@@ -266,7 +268,7 @@ YEAR_33658 = pa.array([10**15], pa.timestamp("ms"))
         ("tsv", "label\ttext\n", COLUMNS, "source.columns: .*x has a header line"),
     ],
 )
-def test_a_broken_file_is_one_clear_error(form, content, more, complaint, tmp_path):
+def test_a_broken_file_gives_one_clear_error(form, content, more, complaint, tmp_path):
     source = file_source(tmp_path / "records.x", content, form, **more)
     with pytest.raises(BenchmarkError, match=complaint) as error:
         (check_columns if more else fetch)(settings(source))  # before any job
@@ -282,7 +284,7 @@ def files(folder, *contents):
     return FileDataset(kind="file", path=paths, format="jsonl")
 
 
-def test_records_of_several_files_follow_each_other(tmp_path):
+def test_records_of_several_files_are_concatenated(tmp_path):
     more = [{"text": "so so", "label": 0}, RECORDS[0]]
     source = files(tmp_path, RECORDS, more)
     assert input_files(source) == [f"{tmp_path}/0.x", f"{tmp_path}/1.x"]
@@ -299,7 +301,7 @@ def test_records_of_several_files_follow_each_other(tmp_path):
         ([], "{}: holds no records"),
     ],
 )
-def test_a_file_with_other_columns_than_the_first_is_named(check, second, complaint, tmp_path):
+def test_a_file_whose_columns_differ_from_the_first_is_named(check, second, complaint, tmp_path):
     source = files(tmp_path, RECORDS, second)
     with pytest.raises(BenchmarkError) as error:
         check(settings(source))
@@ -307,7 +309,7 @@ def test_a_file_with_other_columns_than_the_first_is_named(check, second, compla
     assert "\n" not in str(error.value)
 
 
-def test_records_of_a_later_file_that_do_not_fit_are_named_with_it(tmp_path):
+def test_invalid_records_of_later_files_are_named_with_the_file(tmp_path):
     source = files(tmp_path, RECORDS, [RECORDS[0], {"text": ["a"], "label": 1}])
     with pytest.raises(BenchmarkError, match=r"1\.x: record 2: column 'text': holds a list"):
         fetch(settings(source))
@@ -331,7 +333,7 @@ def test_embedded_records_keep_ids_labels_and_evidence():
         assert row["label"] == words.words[record["label"]]
 
 
-def test_counterfactuals_have_label_words_and_the_texts_of_fields():
+def test_counterfactuals_have_label_words_and_field_texts():
     haystack = Haystack(length=40)
     source = EmbeddedDataset(kind="embedded", task="conflict", haystack=haystack, records=9, seed=3)
     words = Labels(column="label", words={colour: colour.upper() for colour in COLOURS})
@@ -352,16 +354,16 @@ def test_embedded_evidence_follows_renamed_and_shortened_fields():
             kept += 1
             assert span["field"] == "story"
             assert row["fields"]["story"][span["start"] : span["end"]] == row["answer"]
-    assert 0 < kept < 20  # asked about the first person or not
+    assert 0 < kept < 20  # the question is about the first person or the second
 
 
-def test_the_hub_is_not_touched_by_the_column_check(monkeypatch):
+def test_the_column_check_does_not_access_the_hub(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "datasets", None)
     check_columns(settings(HubDataset(kind="hub", repository="a/b", split="test")))
 
 
 def on_the_hub(monkeypatch, **splits):
-    """Let the hub have one repository with these splits, and return a source that reads them."""
+    """Add a repository with these splits to the hub; return a source that reads it."""
     import datasets
 
     def as_dataset(split):
@@ -379,12 +381,12 @@ def on_the_hub(monkeypatch, **splits):
     )
 
 
-def test_splits_of_the_hub_follow_each_other(monkeypatch, tmp_path):
+def test_hub_splits_are_concatenated(monkeypatch, tmp_path):
     source = on_the_hub(monkeypatch, train=RECORDS, test=RECORDS[:1])
     assert fetch(settings(source)) == fetched(tmp_path, *RECORDS, RECORDS[0])
 
 
-def test_splits_that_do_not_go_together_are_named(monkeypatch):
+def test_incompatible_splits_are_named(monkeypatch):
     keyed = [{**RECORDS[0], "key": "k"}]
     source = on_the_hub(monkeypatch, train=keyed, test=keyed, other=RECORDS)
     pair = source.model_copy(update={"split": ("train", "test")})
