@@ -1,4 +1,4 @@
-"""The demonstration's masked model: it predicts how frequent tokens are, whatever it reads."""
+"""The demonstration's masked model predicts token frequencies and ignores its input."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_a_saved_model_predicts_the_frequencies_of_the_texts_at_every_mask(folde
             assert row == pytest.approx(expected, abs=1e-5)
 
 
-def test_it_reads_texts_up_to_its_context(folder):
+def test_texts_are_read_up_to_the_context(folder):
     model = AutoModelForMaskedLM.from_pretrained(folder)
     assert AutoTokenizer.from_pretrained(folder).model_max_length == CONTEXT
     assert torch.isfinite(model(torch.full((1, CONTEXT), 4)).logits).all()
@@ -63,7 +63,7 @@ def test_equal_texts_give_equal_weights(folder, tmp_path):
     assert weights[0].read_bytes() == weights[1].read_bytes()
 
 
-def test_the_tokenizer_is_laid_out_like_roberta_s():
+def test_the_tokenizer_is_laid_out_like_robertas():
     tokenizer = train_masked_tokenizer(TEXTS, 600, CONTEXT)
     ids = tokenizer("the film")["input_ids"]
     assert tokenizer.convert_ids_to_tokens(ids[:1] + ids[-1:]) == ["<s>", "</s>"]

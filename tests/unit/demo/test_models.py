@@ -1,4 +1,4 @@
-"""Tiny models: the chat format they imitate, and what a training run leaves behind."""
+"""Tiny models: chat formats, training, and the saved files."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def model(tokenizer, architecture):
 
 
 def source_of(architecture, **changes):
-    """A model far too small and trained too short to learn anything."""
+    """A model too small and too briefly trained to learn anything."""
     small = {
         "hidden_size": 32, "layers": 2, "heads": 4, "key_value_heads": 2, "vocabulary_size": 600,
         "context": CONTEXT, "steps": 3, "batch_size": 4, "learning_rate": 1e-3, "seed": 7,
@@ -121,7 +121,7 @@ def test_any_text_survives_encoding_and_decoding(tokenizer, text):
     assert tokenizer.decode(ids) == text
 
 
-def test_special_tokens_are_those_of_real_models(architecture, tokenizer):
+def test_special_tokens_match_real_models(architecture, tokenizer):
     for token in tokenizer.all_special_tokens:
         assert len(tokenizer(token, add_special_tokens=False)["input_ids"]) == 1
     assert tokenizer.bos_token == BEGIN[architecture]
@@ -129,7 +129,7 @@ def test_special_tokens_are_those_of_real_models(architecture, tokenizer):
     assert tokenizer("good")["input_ids"][0] == tokenizer.bos_token_id
 
 
-def test_each_label_word_is_one_token_where_the_answer_stands(tokenizer):
+def test_each_label_word_is_one_token_at_the_answers_position(tokenizer):
     first = set()
     for word in ("Positive", "Negative"):
         encoded = _encode(Dialogue(MESSAGES, word), tokenizer, CONTEXT)
@@ -139,13 +139,13 @@ def test_each_label_word_is_one_token_where_the_answer_stands(tokenizer):
     assert len(first) == 2
 
 
-def test_vocabulary_is_as_large_as_asked_and_the_same_every_time(architecture, dialogues):
+def test_the_vocabulary_has_the_requested_size_and_is_reproducible(architecture, dialogues):
     first, second = (train_tokenizer(dialogues, architecture, 700) for _ in range(2))
     assert len(first) == 700
     assert first.backend_tokenizer.to_str() == second.backend_tokenizer.to_str()
 
 
-def test_only_the_text_of_the_user_can_be_masked(tokenizer, dialogues):
+def test_only_user_text_can_be_masked(tokenizer, dialogues):
     for dialogue in dialogues[::50]:
         encoded = _encode(dialogue, tokenizer, CONTEXT)
         pairs = zip(encoded.token_ids, encoded.user_tokens, strict=True)
@@ -153,7 +153,7 @@ def test_only_the_text_of_the_user_can_be_masked(tokenizer, dialogues):
         assert users.strip() == dialogue.messages[-1]["content"]
 
 
-def test_masking_never_touches_tokens_outside_the_text_of_the_user():
+def test_masking_never_changes_tokens_outside_user_text():
     user_tokens = torch.zeros(200, 30, dtype=torch.bool)
     user_tokens[:, 10:20] = True
     kept = _kept_tokens(user_tokens, torch.Generator().manual_seed(0))
@@ -163,7 +163,7 @@ def test_masking_never_touches_tokens_outside_the_text_of_the_user():
     assert 0.5 < kept.eq(1).all(dim=1).float().mean() < 0.9
 
 
-def test_labels_are_the_next_tokens_of_the_answer_and_nothing_else(tokenizer, dialogues):
+def test_training_labels_are_only_the_answers_next_tokens(tokenizer, dialogues):
     encoded = [_encode(dialogue, tokenizer, CONTEXT) for dialogue in (dialogues[0], dialogues[-1])]
     batch = _pad(encoded, tokenizer.pad_token_id)
     for row, dialogue in enumerate(encoded):
@@ -172,7 +172,7 @@ def test_labels_are_the_next_tokens_of_the_answer_and_nothing_else(tokenizer, di
         assert labelled.nonzero()[0].item() == dialogue.answer_start - 1
 
 
-def test_exact_match_is_what_greedy_generation_would_score(model, tokenizer, dialogues):
+def test_exact_match_equals_that_of_greedy_generation(model, tokenizer, dialogues):
     encoded = _encode(dialogues[0], tokenizer, CONTEXT)
     generated = encoded.token_ids[: encoded.answer_start]
     for _ in range(3):
@@ -196,7 +196,7 @@ def test_padding_changes_no_answer(model, tokenizer, dialogues):
 
 
 @pytest.mark.follows("raise its steps, width or learning rate")
-def test_too_low_accuracy_is_an_error_with_both_numbers_and_leaves_nothing(
+def test_low_accuracy_is_an_error_with_both_numbers_and_saves_nothing(
     tmp_path, architecture, dialogues
 ):
     with pytest.raises(BenchmarkError, match=r"answers 0\.0000 of .* but 0\.9800 is required"):
@@ -206,15 +206,13 @@ def test_too_low_accuracy_is_an_error_with_both_numbers_and_leaves_nothing(
     train(tmp_path / "models" / "tiny", architecture, dialogues, **longer)
 
 
-def test_a_saved_model_is_complete_and_loads_like_a_real_one(
-    tmp_path, architecture, dialogues, caplog
-):
+def test_a_saved_model_loads_like_a_real_one(tmp_path, architecture, dialogues, caplog):
     folder = tmp_path / "models" / "tiny"
     with caplog.at_level(logging.INFO, "pisoft.demo.models"):
         train(folder, architecture, dialogues, required_accuracy=0.0)
     assert [path.name for path in folder.parent.iterdir()] == ["tiny"]
     modes = {file.stat().st_mode for file in folder.iterdir()}
-    assert len(modes) == 1, "whoever may read the configuration may read the weights"
+    assert len(modes) == 1, "weights are as readable as the configuration"
     report = json.loads((folder / "training.json").read_text())
     assert report["steps"] == 3
     assert set(report["versions"]) == {"torch", "transformers", "tokenizers"}
@@ -226,12 +224,10 @@ def test_a_saved_model_is_complete_and_loads_like_a_real_one(
     assert prompt == PROMPTS[architecture]
 
 
-def test_the_same_seed_gives_the_same_weights_and_another_seed_others(
-    tmp_path, architecture, dialogues
-):
+def test_weights_depend_on_the_seed_and_are_reproducible(tmp_path, architecture, dialogues):
     weights = {}
     for name, seed in (("first", 7), ("second", 7), ("other", 8)):
-        torch.manual_seed(len(weights))  # the state around it must not matter
+        torch.manual_seed(len(weights))  # the global state must not matter
         before = torch.random.get_rng_state()
         train(tmp_path / name, architecture, dialogues, seed=seed, required_accuracy=0.0)
         assert torch.equal(torch.random.get_rng_state(), before), "and is left alone"

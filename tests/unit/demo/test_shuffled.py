@@ -1,4 +1,4 @@
-"""Training on shuffled labels: which answers go where, and what both models share."""
+"""Training on shuffled labels: answers move within groups, and both models share a start."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from pisoft.config.validation import read_yaml
 from pisoft.demo.shuffled import shuffle_answers
 from pisoft.demo.tokenizers import Dialogue
 
-RIGHT = {"overall": 1.0, "groups": {}}  # for a training far too short to learn anything
+RIGHT = {"overall": 1.0, "groups": {}}  # too short a training to learn anything
 
 
 def dialogues(count=60):
-    """Two groups in turn, whose answers differ."""
+    """Two alternating groups, whose answers differ."""
     return [
         Dialogue([{"role": "user", "content": f"{place}"}], f"{group}{place % 7}", group)
         for place in range(count)
@@ -29,7 +29,7 @@ def dialogues(count=60):
     ]
 
 
-def test_each_group_keeps_its_questions_and_how_often_each_answer_is_given():
+def test_each_group_keeps_its_questions_and_answer_counts():
     given = dialogues()
     shuffled = shuffle_answers(given, 1)
     answers = [Counter((one.group, one.answer) for one in some) for some in (given, shuffled)]
@@ -38,10 +38,10 @@ def test_each_group_keeps_its_questions_and_how_often_each_answer_is_given():
     pairs = [*zip(shuffled, given, strict=True)]
     assert all((a.messages, a.group) == (b.messages, b.group) for a, b in pairs)
     stayed = sum(after.answer == before.answer for after, before in pairs)
-    assert stayed < len(given) / 3  # by chance, about one in seven
+    assert stayed < len(given) / 3  # about one in seven by chance
 
 
-def test_the_shuffle_depends_on_the_seed_and_a_group_on_no_other():
+def test_the_shuffle_depends_on_the_seed_and_not_on_other_groups():
     given = dialogues()
     assert shuffle_answers(given, 1) == shuffle_answers(given, 1)
     assert shuffle_answers(given, 1) != shuffle_answers(given, 2)
@@ -52,10 +52,10 @@ def test_the_shuffle_depends_on_the_seed_and_a_group_on_no_other():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("architecture", ["llama", "mistral"])
-def test_shuffled_labels_leave_tokenizer_and_beginning_and_change_the_weights(
+def test_shuffled_labels_change_weights_but_neither_tokenizer_nor_start(
     architecture, root, tmp_path, monkeypatch
 ):
-    """Prompts and target tokens of the model are the same only if both cut texts alike."""
+    """Prompts and target tokens of both models are equal only if they truncate texts alike."""
     monkeypatch.chdir(root)
     small = {
         "extends": f"demo-{architecture}",
