@@ -1,4 +1,4 @@
-"""Deletion of a generated answer's evidence: by plain forwards, and by the formulas in a loop."""
+"""Deletion curves of generated answers, against plain forwards and the formulas in a loop."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ STEPS = 5
 
 
 def sample_of(sample_id, prompt, content, answer, steps, seed):
-    """Return rows of a prompt, of its answer and of random scores at each explained step."""
+    """Return rows of a prompt, its answer and random scores at each explained step."""
     row = explained_rows.prompt_of_ids(sample_id, prompt, content)
     generation = {
         "output_ids": answer, "steps": steps, "target_ids": [answer[step] for step in steps],
@@ -47,7 +47,7 @@ def evaluate(model, block=BLOCK, scope="content", budget=1000, operator="remove"
 @torch.no_grad()
 @pytest.mark.parametrize("operator", ["remove", "zero"])
 @pytest.mark.parametrize("shape", one_quick(SHAPES))
-def test_log_probabilities_are_those_of_plain_forwards(shape, operator):
+def test_log_probabilities_equal_those_of_plain_forwards(shape, operator):
     model, plain = model_and_network(shape)
     table = plain.get_input_embeddings()
     rows = evaluate(model, operator=operator)
@@ -89,7 +89,7 @@ def by_the_paper(values, removed):
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_rise_and_mas_are_the_running_minimum_and_its_distance_to_the_mass(seed):
+def test_rise_is_the_running_minimum_and_mas_adds_its_distance_to_mass(seed):
     generator = np.random.default_rng(seed)
     raw = np.sort(generator.exponential(size=3 * STEPS))[::-1]
     values = np.sort(generator.normal(-9, 3, STEPS + 1))[::-1]
@@ -104,20 +104,20 @@ def test_rise_and_mas_are_the_running_minimum_and_its_distance_to_the_mass(seed)
     )
 
 
-def test_scores_without_positive_sum_have_a_straight_line():
+def test_scores_without_positive_sum_give_a_straight_line():
     kept = np.array([[True, True], [False, True], [False, False]])
     assert mass_left(np.array([1.0, -1.0]), kept).tolist() == [1, 0.5, 0]
     assert mass_left(np.array([3.0, -1.0]), kept).tolist() == [1, -0.5, 0]
 
 
-def test_an_answer_that_deletion_makes_likelier_has_no_scaled_curve():
+def test_answers_made_likelier_by_deletion_have_no_scaled_curve():
     for values in ([-5.0, -7, -4], [-5.0, -7, -5]):
         computed = areas(np.array(values), np.linspace(1, 0, 3), 1)
         assert (computed["rise"], computed["mas"]) == (None, None)
         assert np.isfinite(computed["answer_deletion"])
 
 
-def test_rows_say_why_there_is_no_number():
+def test_rows_without_numbers_state_the_reason():
     model, _ = model_and_network("llama-gqa")
     (prompt, answer, scores), *others = BLOCK
     failed = [(prompt, answer, [*scores[:2], {"status": "nonfinite_attribution"}]), *others]
@@ -133,7 +133,7 @@ def test_rows_say_why_there_is_no_number():
         assert (row["auc"] is None) == (row["status"] != "ok")
 
 
-def test_batches_change_nothing_and_what_does_not_fit_is_named():
+def test_batches_change_no_result_and_memory_failures_have_a_status():
     model, _ = model_and_network("llama-gqa")
     rows = evaluate(model, budget=10_000)
     for key, row in evaluate(model, budget=30).items():

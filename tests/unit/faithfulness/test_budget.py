@@ -1,4 +1,4 @@
-"""Budgets of draws: when more are added, when not, and that the end equals a fixed number."""
+"""Draw budgets: when draws are added, and equality with a fixed number at the maximum."""
 
 import itertools
 
@@ -30,7 +30,7 @@ def cases(samples=6, steps=1):
 
 
 def run(model, given, settings, seed=1):
-    """Evaluate as the script does; return the steps and the number of rounds."""
+    """Evaluate like the script; return the steps and the number of rounds."""
     steps = [StepEvaluation(row, target, settings, seed, model.width) for target, row in given]
     draws, rounds = first_draws(settings.draws), 0
     while any(draws.values()):
@@ -51,7 +51,7 @@ def drawn(step):
 @pytest.mark.parametrize(
     ("draws", "count"), [(3, 3), (DrawBudget(target_half_width=10, max=15), 1)]
 )
-def test_fixed_draws_and_intervals_that_are_narrow_at_once_take_one_round(draws, count):
+def test_fixed_draws_and_narrow_intervals_take_one_round(draws, count):
     model, _ = model_and_network("llama-gqa")
     steps, rounds = run(model, cases(), settings_with(draws))
     assert rounds == 1
@@ -59,7 +59,7 @@ def test_fixed_draws_and_intervals_that_are_narrow_at_once_take_one_round(draws,
 
 
 @pytest.mark.parametrize("sampler", ["iid", "latin", "count"])
-def test_a_budget_that_runs_to_its_end_equals_the_fixed_number(sampler):
+def test_an_exhausted_budget_equals_the_fixed_number_of_draws(sampler):
     model, _ = model_and_network("llama-gqa")
     budget = DrawBudget(target_half_width=1e-9, max=7)
     steps, _ = run(model, cases(), settings_with(budget, sampler))
@@ -71,7 +71,7 @@ def test_a_budget_that_runs_to_its_end_equals_the_fixed_number(sampler):
                 np.testing.assert_allclose(one[name], other[name], rtol=0, atol=1e-9)
 
 
-def test_draws_are_added_until_the_interval_is_narrow_enough_for_each_metric():
+def test_draws_are_added_until_each_metrics_interval_is_narrow():
     model, _ = model_and_network("llama-gqa")
     start, _ = run(model, cases(12), settings_with(2))
     target = half_width(start, "ns") / 1.5
@@ -84,7 +84,7 @@ def test_draws_are_added_until_the_interval_is_narrow_enough_for_each_metric():
         assert half_width(steps, metric) <= target
 
 
-def test_the_half_width_is_that_of_the_mean_over_samples_of_means_over_steps():
+def test_the_half_width_is_that_of_the_mean_over_samples():
     model, _ = model_and_network("llama-gqa")
     steps, _ = run(model, cases(4, steps=2), settings_with(5))
     rows = [step.rows() for step in steps]
@@ -101,8 +101,8 @@ def test_the_half_width_is_that_of_the_mean_over_samples_of_means_over_steps():
 
 
 @pytest.mark.slow
-def test_the_interval_holds_the_mean_of_very_many_draws():
-    """95 % intervals of 60 seeds; fewer than 51 would be far out (probability below 0.2 %)."""
+def test_the_interval_covers_the_mean_of_many_draws():
+    """95 % intervals of 60 seeds; fewer than 51 hits: probability below 0.2 %."""
     model, _ = model_and_network("llama-gqa")
     many = evaluated(model, cases(), settings_with(600), seed=999)
     truth = np.mean(
@@ -119,7 +119,7 @@ def test_the_interval_holds_the_mean_of_very_many_draws():
     assert held >= 51
 
 
-def test_a_single_draw_shows_its_variance_by_its_roughness():
+def test_the_variance_of_single_draws_is_estimated_from_roughness():
     """Noise of known variance, different at every π, on a line and on a bent curve."""
     generator = np.random.default_rng(0)
     grid = np.sort(generator.uniform(0.05, 0.95, 19))
@@ -127,7 +127,7 @@ def test_a_single_draw_shows_its_variance_by_its_roughness():
     weights = np.array([np.trapezoid(unit, grid) for unit in np.eye(19)])
     expected = float((weights**2 * deviations**2).sum())
     noise = generator.normal(size=(4000, 19)) * deviations
-    assert np.var(noise @ weights) == pytest.approx(expected, rel=0.1), "what is estimated"
+    assert np.var(noise @ weights) == pytest.approx(expected, rel=0.1), "the estimated quantity"
     for smooth in (3 - 2 * grid, np.sqrt(grid)):
         variances, freedom = zip(
             *(area_variance((smooth + deviation)[:, None], grid) for deviation in noise),

@@ -1,4 +1,4 @@
-"""Calibration: the target mean, over every kind of score vector, in few steps."""
+"""Calibration reaches the target mean for every kind of score vector, in few steps."""
 
 import numpy as np
 import pytest
@@ -37,7 +37,7 @@ def score_vectors(draw):
 @pytest.mark.filterwarnings("error")
 @settings(max_examples=150, deadline=None)
 @given(score_vectors(), st.lists(st.floats(0.001, 0.999), min_size=1, max_size=5))
-def test_transformed_scores_reach_the_target_mean(scores, pi):
+def test_calibrated_scores_reach_the_target_mean(scores, pi):
     result = calibrated(scores, pi)
     original, *transformed = retaining_probabilities(scores, result.alpha, FLOOR)
     assert (original == scores).all()
@@ -52,7 +52,7 @@ def test_a_few_steps_of_newtons_method_suffice_where_halving_takes_forty(power, 
     np.testing.assert_allclose(calibrated(scores).achieved, GRID, rtol=0, atol=1e-9)
 
 
-def test_what_only_the_floor_makes_reachable_is_told():
+def test_targets_reachable_only_by_the_floor_are_flagged():
     scores = np.array([0, 0, 0.3, 0.6, 0.6, 0.9, 0.95, 1, 1, 1])  # 3 ones, 2 zeros of 10
     feasible = calibrated(scores, [0.25, 0.3, 0.31, 0.79, 0.8, 0.9]).feasible
     assert feasible.tolist() == [False, False, True, True, False, False]
@@ -72,6 +72,6 @@ def test_what_only_the_floor_makes_reachable_is_told():
         *(([0.2, 1.0], GRID, floor, f"floor .*{floor}$") for floor in (0.0, 5e-17, 0.5, np.nan)),
     ],
 )
-def test_what_has_no_power_to_find_is_refused(scores, pi, floor, message):
+def test_uncalibratable_inputs_are_refused(scores, pi, floor, message):
     with pytest.raises(ValueError, match=message):
         calibrate(np.array(scores, dtype=np.float64), np.array(pi), floor)

@@ -1,4 +1,4 @@
-"""Scores that are made: the evidence, its noisy versions, places of tokens, and permuted scores."""
+"""Control scores: evidence, its noisy versions, token positions, and permuted scores."""
 
 from collections import Counter
 
@@ -33,16 +33,18 @@ def scores(name, **options):
     return row["raw_scores"]
 
 
-def test_what_each_control_knows():
+def test_each_control_has_its_scores():
     assert scores("oracle") == [0, 0, 1, 0, 0, 1]
     assert scores("anti_oracle") == [0, 1, 0, 0, 1, 0]
     assert scores("position") == [0, 0, 1, 0, 2, 3]
     assert scores("uniform") == [0, 1, 1, 0, 1, 1]
     assert scores("first_token") == [0, 1, 0, 0, 0, 0]
-    assert scores("first_token", scope="all") == [1, 0, 0, 0, 0, 0], "the beginning of the sequence"
+    assert scores("first_token", scope="all") == [1, 0, 0, 0, 0, 0], (
+        "the beginning-of-sequence token"
+    )
 
 
-def test_noise_has_its_deviation_and_grows_along_the_same_numbers():
+def test_noise_has_its_standard_deviation_and_scales_the_same_draw():
     long = {"content": [True] * 4000, "evidence": [True] + [False] * 3999}
     exact = np.array(scores("oracle", **long))
     by_noise = {
@@ -55,7 +57,7 @@ def test_noise_has_its_deviation_and_grows_along_the_same_numbers():
     assert np.std(by_noise[0.5]) == pytest.approx(0.5, rel=4.5 / np.sqrt(2 * 4000))
 
 
-def test_noise_depends_on_its_key_alone():
+def test_noise_depends_only_on_its_key():
     noisy = Control(kind="control", scores="oracle", noise=1)
     first, later = made(noisy)
     assert first["raw_scores"] != later["raw_scores"], "each step has its own"
@@ -64,14 +66,14 @@ def test_noise_depends_on_its_key_alone():
     assert made(noisy, sample="b")[0]["raw_scores"] != first["raw_scores"]
 
 
-def test_noise_of_one_heatmap_is_the_samples_so_that_its_mean_keeps_the_deviation():
+def test_noise_is_shared_by_the_steps_of_one_heatmap():
     noisy = Control(kind="control", scores="oracle", noise=1)
     first, later = made(noisy, how="aggregated")
     assert first["raw_scores"] == later["raw_scores"]
     assert first["raw_scores"] != made(noisy)[0]["raw_scores"]
 
 
-def test_a_sample_that_has_nothing_to_know_says_why():
+def test_a_sample_without_evidence_or_content_has_a_status():
     oracle = Control(kind="control", scores="oracle")
     assert [row["status"] for row in made(oracle, evidence=None)] == [NO_EVIDENCE] * 2
     assert [row["status"] for row in made(oracle, content=[False] * 6)] == [NO_CONTENT_TOKENS] * 2
@@ -95,7 +97,7 @@ def permuted(scores_of_steps, number=1, sample="a", status=OK):
     return [row["raw_scores"] for row in shuffled]
 
 
-def test_permuted_scores_are_those_of_the_perturbable_tokens_in_another_order():
+def test_permutation_reorders_the_scores_of_perturbable_tokens():
     raw = [9.0, 0.5, 0.25, 8.0, 0.125, 0.0]
     orders = set()
     for number in range(1, 200):
@@ -106,7 +108,7 @@ def test_permuted_scores_are_those_of_the_perturbable_tokens_in_another_order():
     assert len(orders) == 24, "all orders of four tokens come up"
 
 
-def test_all_steps_and_methods_share_a_samples_permutation():
+def test_steps_and_methods_share_a_samples_permutation():
     first = [0.0, 1.0, 2.0, 0.0, 3.0, 4.0]
     second = [0.0, 10.0, 20.0, 0.0, 30.0, 40.0]
     shuffled, other = permuted([first, second])
@@ -115,11 +117,11 @@ def test_all_steps_and_methods_share_a_samples_permutation():
     assert {tuple(permuted([first], sample=name)[0]) for name in "abcdef"} != {tuple(shuffled)}
 
 
-def test_a_failed_step_stays_as_it_is():
+def test_failed_steps_stay_unchanged():
     assert permuted([None], status="nonfinite_attribution") == [None]
 
 
-def test_names_and_labels_of_the_test_of_the_metrics():
+def test_metric_validation_names_and_labels_its_controls():
     validation = MetricValidation(noise=(0.5, 1, 2))
     assert validation.ladder == ("oracle", "oracle-noise-0.5", "oracle-noise-1", "oracle-noise-2")
     assert validation.middle == "oracle-noise-1"
@@ -130,6 +132,6 @@ def test_names_and_labels_of_the_test_of_the_metrics():
 
 
 @pytest.mark.parametrize("noise", [(0.0, 1.0), (2.0, 1.0), ()])
-def test_a_ladder_of_noise_rises_from_above_zero(noise):
+def test_noise_levels_must_be_positive_and_increasing(noise):
     with pytest.raises(ValueError, match=r"greater than 0|must increase|at least 1 item"):
         MetricValidation(noise=noise)

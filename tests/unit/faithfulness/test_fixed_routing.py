@@ -1,4 +1,4 @@
-"""Fixed routing against the eager forward, one input at a time, with its attention maps held."""
+"""Fixed routing against eager forwards with fixed attention maps, one input at a time."""
 
 import numpy as np
 import pytest
@@ -18,7 +18,7 @@ MASKS = np.random.default_rng(0).random((9, 5)) < 0.5
 
 @torch.no_grad()
 def plain_distances(plain, masks):
-    """Return Hellinger distances to the clean prediction, its attention maps held, (N,)."""
+    """Return Hellinger distances to the clean prediction under its attention maps, (N,)."""
     plain.set_attn_implementation(NAME)
     embeddings = plain.get_input_embeddings()(torch.tensor([IDS]))
     clean, maps = logits(plain, embeddings).softmax(-1), observed(plain, IDS).maps
@@ -44,6 +44,6 @@ def test_every_draw_and_the_zero_baseline_equal_the_plain_forward(shape):
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
 @pytest.mark.parametrize("shape", SHAPES)
-def test_replaying_the_clean_input_changes_nothing_at_all(shape, dtype):
+def test_replaying_the_clean_input_changes_nothing(shape, dtype):
     model, _ = model_and_network(shape, dtype)
     assert distances(model, TARGET, np.ones((2, 5), dtype=bool), 1, "fixed").max() == 0

@@ -1,4 +1,4 @@
-"""What is read of perturbed inputs, against the plain model's own attention and predictions."""
+"""Inspection of perturbed inputs against the plain model's attention and predictions."""
 
 import numpy as np
 import pytest
@@ -35,7 +35,7 @@ def inspected(model, budget=10_000, prompt=PROMPT, generation=GENERATION, **chan
 
 @torch.no_grad()
 def plainly(plain, read, operator, mask):
-    """Return the numbers of one input, by the network's own eager forward."""
+    """Return the numbers of one input from the network's eager forward."""
     table = plain.get_input_embeddings().weight.detach()
     gone = CONTENT[~mask]
 
@@ -72,7 +72,7 @@ def plainly(plain, read, operator, mask):
 
 
 @pytest.mark.parametrize("shape", one_quick(SHAPES))
-def test_every_number_is_the_mean_over_masks_of_the_plain_models(shape):
+def test_numbers_are_means_over_masks_of_the_plain_models_numbers(shape):
     model, plain = model_and_network(shape)
     rows = inspected(model, 50)
     assert len(rows) == 2 * 3 * len(GRID)
@@ -90,7 +90,7 @@ def test_every_number_is_the_mean_over_masks_of_the_plain_models(shape):
 
 
 @pytest.mark.parametrize("budget", [1, 10_000])
-def test_inputs_that_are_read_are_counted(budget):
+def test_forwards_and_tokens_are_counted(budget):
     inspector = Inspector(random_model("llama-gqa"), settings(), budget)
     list(inspector.rows(PROMPT, GENERATION))
     inputs_per_step = 1 + 3 * len(GRID) * DRAWS  # the clean input, and each operator's
@@ -105,7 +105,7 @@ def test_only_evaluated_steps_are_inspected():
     assert {step for step, *_ in rows} == {first} == {0}
 
 
-def test_held_attention_is_not_read():
+def test_fixed_attention_is_not_reported():
     model, _ = model_and_network("llama-gqa")
     fixed = inspected(model, protocol="fixed", operators=("zero", "mean"))
     dynamic = inspected(model, operators=("zero", "mean"))
@@ -130,14 +130,14 @@ def test_open_text_has_no_label_words():
         ({**PROMPT, "content_mask": [False] * 10}, GENERATION, "no_content_tokens"),
     ],
 )
-def test_a_sample_that_failed_has_rows_without_numbers(prompt, generation, status):
+def test_failed_samples_have_rows_without_numbers(prompt, generation, status):
     rows = inspected(random_model("llama-gqa"), prompt=prompt, generation=generation)
     assert {row["status"] for row in rows.values()} == {status}
     assert {row[name] for row in rows.values() for name in (*READ, *CLEAN)} == {None}
     assert {operator for _, operator, _ in rows} == {"zero", "mean", "hide"}
 
 
-def test_logits_that_are_not_finite_are_reported():
+def test_nonfinite_logits_are_reported():
     model, _ = model_and_network("llama-gqa")
     model.network.lm_head.weight.data.fill_(float("inf"))
     assert {row["status"] for row in inspected(model).values()} == {"nonfinite_logits"}

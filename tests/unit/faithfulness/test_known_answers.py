@@ -1,4 +1,4 @@
-"""A decoder that is built, not trained: its answers, and so both metrics at any π, are known.
+"""A decoder with constructed weights, for which both metrics are known at every π.
 
 It has one layer. A chosen token asks for evidence; its attention puts e^c times as much weight on
 an evidence token as on any other, and carries over nothing but how much of it is evidence, a. The
@@ -27,10 +27,10 @@ from pisoft.models.model import LanguageModel
 WIDTH, HEAD, VOCABULARY = 8, 4, 12
 TEMPLATE, FILLER, EVIDENCE, ASKING = 0, 3, 7, 10
 AXES = {TEMPLATE: 0, FILLER: 3, EVIDENCE: 2, ASKING: 1}  # of their embeddings, one each
-ATTENDED = 4  # axis on which attention writes how much evidence it found
-SLOW = 1  # place of a head that its rotations leave alone
-C = 1.5  # log of how much more weight evidence has
-ROOT = math.sqrt(WIDTH)  # what a normalised embedding has on its axis
+ATTENDED = 4  # axis on which attention writes the fraction of evidence
+SLOW = 1  # dimension of a head that rotary embeddings do not change
+C = 1.5  # log ratio of the weights of evidence and other tokens
+ROOT = math.sqrt(WIDTH)  # value of a normalised embedding on its axis
 
 IDS = [TEMPLATE, TEMPLATE, EVIDENCE, FILLER, FILLER, EVIDENCE, FILLER, EVIDENCE, FILLER, ASKING]
 PERTURBABLE = np.arange(2, 9)
@@ -42,7 +42,7 @@ GRID, DRAWS = (0.1, 0.3, 0.5, 0.7, 0.9), 400
 
 @pytest.fixture(scope="module")
 def head():
-    """Return the output head (V, d); of its columns only two are ever read."""
+    """Return the output head (V, d), of which only two columns matter."""
     return np.random.default_rng(5).normal(size=(VOCABULARY, WIDTH))
 
 
@@ -122,7 +122,7 @@ def test_both_metrics_have_their_closed_form_at_every_pi(model, head, protocol, 
         for metric, chances in (("ns", probabilities), ("nc", 1 - probabilities)):
             drawn = np.array(row[f"{metric}_distances"])
             off = np.abs(drawn[:, None] - expected_distances).min(axis=1)
-            assert off.max() < 2e-7, "a number of kept evidence tokens that there is not"
+            assert off.max() < 2e-7, "an impossible number of kept evidence tokens"
             weights = kept_evidence(chances)
             expected = weights @ values[metric]
             error = math.sqrt(weights @ (values[metric] - expected) ** 2 / DRAWS)

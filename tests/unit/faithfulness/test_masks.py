@@ -1,4 +1,4 @@
-"""Masks: the law of every bit, the spread of Latin ones, the number of counted ones, and keys."""
+"""Masks: distribution of bits, Latin stratification, counted masks, and keys."""
 
 import numpy as np
 import pytest
@@ -25,20 +25,20 @@ def source_of(sampler, tokens, key=KEY, width=1):
     return masks_of(sampler, *key, (tokens, width), GRID, DRAWS)
 
 
-# Which retaining probabilities are measured ---------------------------------------------------
+# Measured retaining probabilities -------------------------------------------------------------
 
 
 @pytest.mark.parametrize("count", [1, 2, 5, 19])
-def test_each_retaining_probability_is_measured_of_as_many_steps_as_any_other(count):
+def test_every_retaining_probability_is_measured_at_equally_many_steps(count):
     places = [(sample, step) for sample in range(50) for step in range(3)]
     chosen = np.array([measured_pi(19, count, 2, place) for place in places])
     assert (np.diff(chosen, axis=1) > 0).all(), "a π twice"
-    for first in (20, len(places)):  # already of the first steps
+    for first in (20, len(places)):  # already in the first steps
         share = np.bincount(chosen[:first].ravel(), minlength=19) / first
         np.testing.assert_allclose(share, count / 19, atol=4 / first)
 
 
-def test_the_start_moves_from_the_number_of_the_seed_by_the_golden_and_the_silver_ratio():
+def test_measured_pi_start_at_the_seed_and_shift_by_fixed_ratios():
     """Published results also depend on which retaining probabilities are measured."""
     for sample, step in np.ndindex(9, 4):
         start = keyed_generator(7, "measured pi").random()
@@ -53,7 +53,7 @@ def test_the_start_moves_from_the_number_of_the_seed_by_the_golden_and_the_silve
 
 
 @pytest.mark.parametrize("sampler", ["iid", "latin"])
-def test_each_bit_is_kept_with_its_score_and_by_itself(sampler):
+def test_bits_are_independent_with_probability_equal_to_their_score(sampler):
     scores = np.array([0.0, 0.02, 0.3, 0.5, 0.9, 1.0])
     sources = [source_of(sampler, len(scores), (1, str(k), 0)) for k in range(3000)]
     for draw in range(2):
@@ -68,13 +68,13 @@ def test_each_bit_is_kept_with_its_score_and_by_itself(sampler):
         assert np.abs(off_diagonal).max() < 0.08
 
 
-def test_a_token_with_score_zero_is_removed_even_if_its_uniform_is_zero(monkeypatch):
+def test_a_token_with_score_zero_is_always_removed(monkeypatch):
     monkeypatch.setattr(IndependentUniforms, "uniforms", lambda *_: np.zeros((2, 1)))
     assert source_of("iid", 2).kept(0, 0, np.array([0, 1e-9])).tolist() == [[False], [True]]
 
 
 @pytest.mark.parametrize("width", [1, 3])
-def test_latin_draws_and_latin_retaining_probabilities_fill_every_stratum_once(width):
+def test_latin_masks_fill_every_stratum_once(width):
     source = source_of("latin", 50, width=width)
     for index in (0, 4, ORIGINAL):
         assert_strata([source.uniforms(index, draw) for draw in range(DRAWS)])
@@ -93,7 +93,7 @@ def assert_strata(uniforms):
 
 
 @pytest.mark.parametrize("sampler", ["iid", "latin", "count"])
-def test_masks_depend_on_every_part_of_their_key_and_on_nothing_else(sampler):
+def test_masks_depend_exactly_on_their_key(sampler):
     scores = np.full(60, 0.5)
     source = source_of(sampler, 60)
     probabilities = np.stack([scores, scores / 2, scores])
@@ -107,7 +107,7 @@ def test_masks_depend_on_every_part_of_their_key_and_on_nothing_else(sampler):
         assert (source.kept(index, draw, scores) != reference).any()
 
 
-def test_numbers_are_fixed_for_all_time():
+def test_masks_equal_those_of_published_results():
     """Published results depend on these bits; a change here invalidates stored results."""
     key = (1, "sample", 0)
     for sampler, expected in EXPECTED.items():
@@ -151,14 +151,14 @@ def calibrated(raw, pi=PI):
 
 
 def score_shapes(tokens, generator):
-    """Scores as methods give them: spread evenly, few high, few low, half zeros and ones, equal."""
+    """Scores shaped like those of methods: even, few high, few low, half zeros and ones, equal."""
     even = generator.random(tokens)
     for scores in (even, even**30, 1 - even**30, (even < 0.5).astype(float)):
         yield (scores - scores.min()) / max(np.ptp(scores), 1e-300)
     yield np.full(tokens, 0.5)
 
 
-def test_means_are_counts_of_tokens_at_least_one_and_not_all():
+def test_counted_means_are_whole_tokens_at_least_one_and_not_all():
     grid = np.array([0.01, 0.15, 0.25, 0.29, 0.75, 0.99])
     means = calibrated_means("count", grid, 10)
     np.testing.assert_allclose(means, [0.1, 0.2, 0.3, 0.3, 0.8, 0.9])
@@ -169,7 +169,7 @@ def test_means_are_counts_of_tokens_at_least_one_and_not_all():
 
 
 @pytest.mark.parametrize("tokens", [2, 3, 7, 40, 1000])
-def test_counted_masks_keep_exactly_as_many_tokens_at_every_pi(tokens):
+def test_counted_masks_keep_the_exact_count_at_every_pi(tokens):
     for number, raw in enumerate(score_shapes(tokens, np.random.default_rng(tokens))):
         source = source_of("count", tokens, (1, f"{number}", 0))
         for index, (scores, count) in enumerate(zip(*calibrated(raw), strict=True)):
@@ -187,7 +187,7 @@ def test_counted_masks_keep_exactly_as_many_tokens_at_every_pi(tokens):
         (np.array([0.0, 0.2, 0.3, 1.0, 0.9, 0.05]), None, {2, 3}),  # 2.45 in all
     ],
 )
-def test_counted_masks_keep_each_token_with_its_score(raw, pi, counts):
+def test_counted_masks_keep_tokens_with_probability_equal_to_their_score(raw, pi, counts):
     """Those of the original metrics (π: None) keep the floor or the ceiling of the sum."""
     scores = raw if pi is None else calibrated(raw, (pi,))[0][0]
     assert pi is None or len(raw) > 1 or scores == pytest.approx(pi)
@@ -201,7 +201,7 @@ def test_counted_masks_keep_each_token_with_its_score(raw, pi, counts):
 
 @pytest.mark.parametrize("shift", [0.0, 0.5, 1 - 2**-53])
 def test_rounding_changes_no_count_and_keeps_no_token_with_score_zero(monkeypatch, shift):
-    """Sums a little off, and intervals a little longer than 1, as rounding leaves them."""
+    """Sums slightly off and intervals slightly longer than 1, as rounding produces them."""
 
     class Fixed:
         def permutation(self, count):

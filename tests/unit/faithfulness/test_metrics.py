@@ -11,14 +11,14 @@ from pisoft.faithfulness.metrics import soft_nc, soft_ns
 @pytest.mark.parametrize(
     ("clamp", "first", "second"), [("draw", 0.2, 0.3), ("mean", 0.0, 0.2), ("none", -0.2, 0.2)]
 )
-def test_soft_ns_is_clamped_where_the_setting_says(clamp, first, second):
+def test_soft_ns_is_clamped_as_configured(clamp, first, second):
     assert soft_ns(0.5, [0.9, 0.3], clamp) == pytest.approx(first)
     assert soft_ns(0.5, [0.55, 0.2], clamp) == pytest.approx(second if clamp == "draw" else 0.25)
     h0, distances = np.array([[0.5], [0.5]]), np.array([[[0.9, 0.3]], [[0.6, 0.2]]])
     np.testing.assert_allclose(soft_ns(h0, distances, clamp), [[first], [second]], atol=1e-12)
 
 
-def test_clamping_every_draw_gives_the_same_mean_however_many_draws_there_are():
+def test_clamping_each_draw_makes_the_mean_independent_of_their_number():
     """A clamped mean falls with their number."""
     distances = np.random.default_rng(0).uniform(0.2, 1.0, (20_000, 15))
     means = {

@@ -1,4 +1,4 @@
-"""Insertion and deletion against one plain forward per shortened prompt, and known answers."""
+"""Insertion and deletion against one plain forward per perturbed prompt."""
 
 import argparse
 from fractions import Fraction
@@ -142,7 +142,7 @@ def test_curves_equal_one_plain_forward_per_perturbed_prompt(shape, options):
 
 @pytest.mark.parametrize("count", [1, 2, 7, 10, 19, 20, 21, 333])
 @pytest.mark.parametrize("steps", [1, 4, 20])
-def test_each_step_takes_its_rounded_share_of_the_highest_tokens(count, steps):
+def test_each_step_perturbs_its_rounded_share_of_the_top_tokens(count, steps):
     raw = np.random.default_rng(count).permutation(count).astype(float)
     deletion, insertion = kept_tokens(token_ranks(raw, 1, "s"), steps)
     assert (deletion == ~insertion).all(), "the curves are each other's complement"
@@ -152,7 +152,7 @@ def test_each_step_takes_its_rounded_share_of_the_highest_tokens(count, steps):
     assert insertion[-1].all()
 
 
-def test_equal_scores_are_ordered_by_lot_the_same_for_every_method():
+def test_ties_are_broken_at_random_equally_for_every_method():
     first, second = np.zeros(40), np.full(40, 7.0)
     ranks = token_ranks(first, 3, "s")
     assert (ranks == token_ranks(second, 3, "s")).all()
@@ -160,21 +160,21 @@ def test_equal_scores_are_ordered_by_lot_the_same_for_every_method():
     assert (np.argsort(ranks) == np.argsort(lots)).all()
     raised = first.copy()
     raised[30] = 1
-    assert token_ranks(raised, 3, "s")[30] == 0, "lots decide between equals only"
+    assert token_ranks(raised, 3, "s")[30] == 0, "random order applies to ties only"
 
 
 # Counterfactuals ------------------------------------------------------------------------------
 
 
 def replacing(source, budget=100):
-    """Return what gives the replacements, by their source."""
+    """Return the function that gives replacements, by their source."""
     if source == "records":
         return drawn(PROMPTS, "content", SEED)
     return proposed(numbered(VOCABULARY), numbered_tokenizer(VOCABULARY), SEED, budget)
 
 
 def other_token(source, prompt, position, uniform):
-    """Return the replacement of one token, from all others of the records or of ten proposals."""
+    """Return the replacement of one token, drawn from the records or from ten proposals."""
     token = prompt["input_ids"][position]
     if source == "records":
         texts = [zip(row["input_ids"], row["content_mask"], strict=True) for row in PROMPTS]
@@ -231,7 +231,7 @@ def test_counterfactuals_do_not_depend_on_batches(source):
     assert together == apart
 
 
-def test_drawn_tokens_are_the_same_in_any_order_of_the_records_and_stay_without_another():
+def test_drawn_tokens_differ_if_possible_and_ignore_record_order():
     (prompt, *_), content = PROMPTS, np.flatnonzero(PROMPTS[0]["content_mask"])
     again = drawn(PROMPTS[::-1], "content", SEED)(prompt, content)
     np.testing.assert_array_equal(again, replacing("records")(prompt, content))
@@ -245,11 +245,11 @@ def test_drawn_tokens_are_the_same_in_any_order_of_the_records_and_stay_without_
 # Scopes and failures --------------------------------------------------------------------------
 
 
-def test_failures_are_rows_with_a_status_and_leave_the_others_alone():
+def test_failures_are_rows_with_a_status_and_affect_no_other_sample():
     model, _ = model_and_network("llama-gqa")
     prompts = [*PROMPTS, prompt_row("empty", [1, 2, 3], [])]
     block = block_of(model, prompts)
-    block[1][2]["raw_scores"][0] = float("inf")  # outside the content: it does not matter
+    block[1][2]["raw_scores"][0] = float("inf")  # outside the content, so without effect
     block[3][2]["raw_scores"][3] = float("inf")
     late = prompt_row("late", [], [])
     failed = {"raw_scores": None, "status": "prompt_too_long"}
@@ -266,7 +266,7 @@ def test_failures_are_rows_with_a_status_and_leave_the_others_alone():
     assert rows["other prefix", "deletion"]["perturbable"] == 6
 
 
-def test_logits_that_are_not_finite_fail_both_curves_of_their_sample_alone(monkeypatch):
+def test_nonfinite_logits_fail_both_curves_of_only_their_sample(monkeypatch):
     model, _ = model_and_network("llama-gqa")
     block = block_of(model)
     expected = evaluate(model, block)
@@ -290,7 +290,7 @@ def test_logits_that_are_not_finite_fail_both_curves_of_their_sample_alone(monke
 # Cost -----------------------------------------------------------------------------------------
 
 
-def test_every_distinct_input_is_run_once_and_the_clean_prompt_not_at_all():
+def test_distinct_inputs_run_once_and_the_clean_prompt_never():
     model, _ = model_and_network("llama-gqa")
     evaluator = RankingEvaluator(model, RankingSettings(), "content", SEED, 50)
     evaluator.evaluate_block(with_one_step(block_of(model, PROMPTS[1:3])))
@@ -302,8 +302,8 @@ def test_every_distinct_input_is_run_once_and_the_clean_prompt_not_at_all():
     assert evaluator.tokens == deletion + insertion + (5 - 2 - 1)
 
 
-def test_what_does_not_fit_alone_is_tried_once_and_the_lowered_budget_stays(monkeypatch, caplog):
-    """Of the rows, see the contract of batches."""
+def test_an_input_too_large_is_tried_once_and_lowers_the_budget(monkeypatch, caplog):
+    """For its rows, see the contract of batches."""
     model, _ = model_and_network("llama-gqa")
     refused = []
 
@@ -318,7 +318,7 @@ def test_what_does_not_fit_alone_is_tried_once_and_the_lowered_budget_stays(monk
     block = with_one_step(block_of(model))
     rows = evaluator.evaluate_block(block)
     assert [row["sample_id"] for row in rows if row["status"] != "ok"] == ["long"] * 2
-    assert refused.count(1) <= 2, "its other inputs are not tried"
+    assert refused.count(1) <= 2, "the sample's other inputs are skipped"
     refused.clear()
     assert evaluator.evaluate_block(block) == rows
     assert refused == [1]
@@ -326,7 +326,7 @@ def test_what_does_not_fit_alone_is_tried_once_and_the_lowered_budget_stays(monk
     assert message.startswith("ranking, model 'llama-gqa': sample long: ")
 
 
-def test_a_prefix_that_does_not_fit_fails_the_samples_behind_it(monkeypatch):
+def test_a_prefix_too_large_fails_its_samples(monkeypatch):
     model, _ = model_and_network("llama-gqa")
     read = ranking._read_prefix
 
@@ -370,7 +370,7 @@ def job(tmp_path):
     )
 
 
-def test_the_file_holds_every_sample_and_says_what_it_cost(job):
+def test_the_file_holds_every_sample_and_its_cost(job):
     evaluate_ranking.main(job)
     rows = read_rows(job.output, "ranking")
     model, _ = model_and_network("llama-gqa", torch.float32)
@@ -394,7 +394,7 @@ def test_open_generation_is_written_as_not_applicable_without_a_model(job, monke
     assert read_provenance(job.output)["settings"]["not_applicable"] == "no label words"
 
 
-def test_counterfactuals_read_the_prompts_of_all_parts(job, tmp_path):
+def test_counterfactuals_use_the_prompts_of_all_shards(job, tmp_path):
     paths = [tmp_path / f"sentiment/{name}.parquet" for name in ("0-2", "2-4")]
     for path, part in zip(paths, (PROMPTS[:2], PROMPTS[2:]), strict=True):
         write_rows(path, "prompts", part, {})
@@ -407,7 +407,7 @@ def test_counterfactuals_read_the_prompts_of_all_parts(job, tmp_path):
     assert rows == evaluate(model, block_of(model), replace=replacing("records"))
 
 
-def test_the_file_says_which_masked_model_proposed_the_replacements(job, monkeypatch):
+def test_the_file_names_the_masked_model_of_the_replacements(job, monkeypatch):
     masked = numbered(VOCABULARY)
     job.replacements = [str(job.prompts)]
     monkeypatch.setattr(counterfactuals, "located", lambda *_: ())

@@ -39,7 +39,7 @@ def test_scores_are_normalised_by_range_rank_or_maximum(how, raw, expected):
 
 
 @pytest.mark.parametrize("raw", [[], [np.nan, 1.0], [np.inf, 1.0]])
-def test_raw_scores_that_are_not_finite_are_refused(raw):
+def test_nonfinite_raw_scores_are_refused(raw):
     with pytest.raises(ValueError, match="finite"):
         normalise(np.array(raw), "minmax")
 
@@ -64,7 +64,7 @@ def test_one_heatmap_per_sample_is_the_mean_over_steps_unless_one_has_failed(
         np.testing.assert_array_equal(row["raw_scores"], expected)
 
 
-def test_a_heatmap_of_all_explained_steps_is_evaluated_at_some_of_them():
+def test_a_heatmap_over_all_steps_is_evaluated_at_every_interval():
     rows = [{"step": k, "raw_scores": [2.0**k], "status": "ok"} for k in range(7)]
     settings = ScoreSettings(step_scores="aggregated", step_interval=3)
     heatmaps = [(row["step"], row["raw_scores"].tolist()) for row in evaluated(rows, settings)]

@@ -83,7 +83,7 @@ def test_every_draw_equals_the_plain_loop(shape, sampler):
             s = clip_scores(s, SETTINGS.score_floor) ** row["alpha"]
             assert s.mean() == pytest.approx(share, abs=1e-9)
         assert row["achieved"] == pytest.approx(s.mean(), abs=1e-9)
-        feasible = share is None or 0.2 < share < 0.8  # of 5 scores, one is 1 and one is 0
+        feasible = share is None or 0.2 < share < 0.8  # one of 5 scores is 1 and one is 0
         assert row["feasible"] == feasible
         kept = np.stack([drawn.kept(index, draw, s)[:, 0] for draw in range(4)])
         if sampler == "count" and index != ORIGINAL:
@@ -125,7 +125,7 @@ def test_failures_are_rows_with_a_status(row, perturbable, head, status):
 
 
 @pytest.mark.parametrize("baseline", [0, 1])
-def test_either_baseline_that_is_not_finite_fails_the_step(baseline):
+def test_a_nonfinite_baseline_fails_the_step(baseline):
     model, _ = model_and_network("llama-gqa")
     (step,) = steps_of([(TARGET, attribution(raw_scores()))], model)
     measured = np.full((2 + 2 * 4, len(MEASURES)), 0.5, dtype=np.float32)
@@ -134,7 +134,7 @@ def test_either_baseline_that_is_not_finite_fails_the_step(baseline):
     assert {row["status"] for row in step.rows()} == {"nonfinite_logits"}
 
 
-def test_only_an_h0_below_the_least_one_is_degenerate():
+def test_only_h0_below_the_minimum_is_degenerate():
     model, _ = model_and_network("llama-gqa")
     case = (TARGET, attribution(raw_scores()))
     ((row, *_),) = evaluated(model, [case], SETTINGS)
@@ -158,7 +158,7 @@ def several_cases():
     ]
 
 
-def test_a_part_of_the_retaining_probabilities_has_the_draws_that_all_have():
+def test_measuring_fewer_pi_does_not_change_their_draws():
     model, _ = model_and_network("llama-gqa")
     some = SETTINGS.model_copy(update={"pi_per_step": 1})
     whole, part = (evaluated(model, several_cases(), chosen) for chosen in (SETTINGS, some))
@@ -216,7 +216,7 @@ def test_the_noise_floor_is_the_distance_of_the_unperturbed_input(dtype):
 
 @pytest.mark.parametrize("protocol", ["dynamic", "fixed"])
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
-def test_noise_is_the_difference_from_the_same_weights_in_float32(dtype, protocol):
+def test_noise_is_the_difference_from_float32(dtype, protocol):
     model, _ = model_and_network("llama-gqa", dtype)
     exact = LanguageModel(copy.deepcopy(model.network).float(), "exact")
     steps = steps_of(several_cases(), model)
@@ -245,7 +245,7 @@ def test_noise_is_the_difference_from_the_same_weights_in_float32(dtype, protoco
 @pytest.mark.parametrize(
     "place", ["pisoft.models.precision.at_least_float32", "torch.nn.functional.silu"]
 )
-def test_a_lack_of_memory_in_float32_costs_the_noise_only(place, monkeypatch, caplog):
+def test_running_out_of_memory_in_float32_loses_only_the_noise(place, monkeypatch, caplog):
     model, _ = model_and_network("llama-gqa", torch.bfloat16)
     steps = steps_of(several_cases(), model)
     perturber = Perturber(model, 1000)
@@ -259,15 +259,15 @@ def test_a_lack_of_memory_in_float32_costs_the_noise_only(place, monkeypatch, ca
     measure_in_float32(perturber, steps)
     assert [step.rows() for step in steps] == before
     assert {p.dtype for p in model.network.parameters()} == {torch.bfloat16}
-    (message,) = caplog.messages  # not one for every mask
+    (message,) = caplog.messages  # once, not for every mask
     assert "repeated in float32: " in message
 
 
-def test_some_of_the_first_blocks_and_few_of_many_are_repeated_in_float32():
+def test_blocks_at_powers_of_two_are_repeated_in_float32():
     assert [block for block in range(125) if is_repeated(block)] == [0, 1, 2, 4, 8, 16, 32, 64]
 
 
-def test_the_step_that_is_repeated_depends_on_its_key_alone():
+def test_the_repeated_step_depends_only_on_its_key():
     model, _ = model_and_network("llama-gqa", torch.bfloat16)
     rows = [{**attribution(raw_scores()), "sample_id": f"s{number}"} for number in range(6)]
     rows[2]["status"] = "nonfinite_attribution"
@@ -319,8 +319,8 @@ def test_fixed_routing_projects_no_queries_unless_a_gate_reads_them(gated):
 
 
 @pytest.mark.parametrize("protocol", ["dynamic", "fixed"])
-def test_equal_masks_of_one_target_share_the_bits_of_one_forward(protocol):
-    """Two steps have the same masks, so none is read for the other's target."""
+def test_equal_masks_of_one_target_share_one_forward(protocol):
+    """Two steps have the same masks, but inputs are not shared between targets."""
     model, _ = model_and_network("llama-gqa")
     targets = [target for target, _ in several_cases()[:2]]
     masks = np.eye(5, dtype=bool)[[0, 3, 0, 1, 3, 3]]
@@ -332,10 +332,10 @@ def test_equal_masks_of_one_target_share_the_bits_of_one_forward(protocol):
     perturber = Perturber(model, 1, protocol)
     together = perturber.measure([masks_of(target, masks) for target in targets])
     np.testing.assert_array_equal(together, alone)
-    assert (perturber.forwards, perturber.tokens) == (2 * (1 + 3), 4 * 7 + 4 * 9), "behind prefixes"
+    assert (perturber.forwards, perturber.tokens) == (2 * (1 + 3), 4 * 7 + 4 * 9), "after prefixes"
 
 
-def test_the_prefix_takes_no_room_in_a_batch(monkeypatch):
+def test_the_prefix_does_not_count_towards_a_batch(monkeypatch):
     model, _ = model_and_network("llama-gqa")
     batches, predict = [], Perturber._predict
 
@@ -348,8 +348,8 @@ def test_the_prefix_takes_no_room_in_a_batch(monkeypatch):
     assert batches == [1, 2, 2, 1], "the clean input, and five masks, two at once"
 
 
-def test_what_does_not_fit_alone_is_tried_once_for_each_budget(monkeypatch, caplog):
-    """Neither its other masks nor its later draws are; of its rows, see the contract of batches."""
+def test_an_input_too_large_is_tried_once_per_budget(monkeypatch, caplog):
+    """Its other masks and later draws are skipped; for its rows, see the contract of batches."""
     model, _ = model_and_network("llama-gqa")
     longest = max(target.length for target, _ in several_cases())
     original, refused = type(model).next_token_logits, []
@@ -372,7 +372,7 @@ def test_what_does_not_fit_alone_is_tried_once_for_each_budget(monkeypatch, capl
             assert (row["status"] == "ok") == (len(row["ns_distances"] or ()) == 4)
 
 
-def test_one_heatmap_per_sample_is_evaluated_like_its_mean_given_at_every_step():
+def test_one_heatmap_per_sample_equals_its_mean_at_every_step():
     model, _ = model_and_network("llama-gqa")
     prompt = prompt_of_ids("s", IDS, PERTURBABLE)
     answer = {"steps": [0, 2], "target_ids": [5, 6], "output_ids": [5, 9, 6]}
