@@ -1,4 +1,4 @@
-"""The illustration of the protocol: its example, and which samples it counts."""
+"""The protocol illustration: its example and the samples it counts."""
 
 import numpy as np
 import pandas as pd
@@ -9,7 +9,7 @@ from pisoft.figures.protocol import calibrated, read_alphas, retaining_shares
 from pisoft.statistics.scores import StepScores
 
 
-def test_the_example_is_the_first_step_that_all_shown_methods_have():
+def test_the_example_is_the_first_step_common_to_all_shown_methods():
     """The other method has no α of a, and no scores of b."""
     scores = np.linspace(0, 1, 4)
     steps = [
@@ -21,7 +21,7 @@ def test_the_example_is_the_first_step_that_all_shown_methods_have():
     assert calibrated(steps[:2], alphas, 1e-6) is None
 
 
-def test_an_alpha_is_that_of_an_ok_row_at_the_retaining_probability(tmp_path):
+def test_alpha_comes_from_an_ok_row_at_the_retaining_probability(tmp_path):
     scores, grid = np.linspace(0, 1, 4), (0.1, 0.35, 0.9)
     rows = explained_rows.soft("a", scores, grid)
     rows += explained_rows.soft("b", scores, grid, status="degenerate_baseline")
@@ -29,7 +29,7 @@ def test_an_alpha_is_that_of_an_ok_row_at_the_retaining_probability(tmp_path):
     assert read_alphas(path, 0.35) == {("a", 0): pytest.approx(rows[2]["alpha"])}
 
 
-def test_shares_are_those_of_samples_that_did_not_fail():
+def test_shares_exclude_failed_samples():
     values = {"mean_score": 0.25, "soft_nc": 0.5, "soft_ns": 0.75}
     samples = [
         {"method": "mine", "sample_id": name, "metric": metric, "value": value, "status": status}

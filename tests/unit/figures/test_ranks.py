@@ -1,4 +1,4 @@
-"""The figure of ranks: which methods a bar joins, and room for their names."""
+"""The rank figure: bars between methods, and space for their names."""
 
 import itertools
 
@@ -17,31 +17,31 @@ WINDOWS = [[*MANY][first : first + 4] for first in range(10)]
     ("together", "joined"),
     [
         (["ab", "bc"], [["a", "b"], ["b", "c"]]),
-        (["ac"], [["a", "c"]]),  # one between them is not held by their bar
+        (["ac"], [["a", "c"]]),  # one between them is not joined by their bar
         ([], []),
         (["abcd"], [["a", "b", "c", "d"]]),
     ],
 )
-def test_bars_join_exactly_the_methods_that_do_not_differ_significantly(together, joined):
+def test_bars_join_exactly_the_methods_without_significant_differences(together, joined):
     pairs = frame(comparison_rows("auc", "abcd", together))
     assert groups(pairs, [*"abcd"]) == joined
     assert groups(pairs[:0], [*"abcd"]) == [[*"abcd"]], "without a test"
 
 
-def test_methods_of_equal_rank_stand_in_the_order_of_their_mean_ranks():
+def test_methods_of_equal_rank_are_sorted_by_mean_rank():
     rows = rank_rows(AUC_METRICS[0], dict.fromkeys(MANY, 7.0))
     rows[1]["value"] = 9  # the mean rank of the first method
     left = draw(rows, []).axes[0]
     assert left.get_yticklabels()[-1].get_text() == MANY["m0"]
 
 
-def test_methods_that_are_best_equally_often_are_all_named():
+def test_all_methods_that_are_best_equally_often_are_named():
     rows = rank_rows(AUC_METRICS[0], {"m0": 1.0, "m1": 1.0, "m2": 3.0})
     title = draw(rows, []).get_suptitle()
     assert title.startswith(f"Most often best: {MANY['m0']} and {MANY['m1']} (100")
 
 
-def test_without_resamples_there_is_a_dash_in_place_of_a_share():
+def test_without_resamples_the_share_is_a_dash():
     rows = [
         row for row in rank_rows(AUC_METRICS[0], {"m0": 1.0, "m1": 2.0}) if row["part"] == "rank"
     ]

@@ -1,4 +1,4 @@
-"""The distribution of scores: numbers against plain Python, and what is missing."""
+"""The score distribution against plain Python, and missing scores."""
 
 import numpy as np
 import pytest
@@ -10,7 +10,7 @@ from pisoft.statistics.scores import read_scores
 
 GENERATOR = np.random.default_rng(5)
 TOKENS = {"a": 7, "b": 30, "c": 3}
-RAW = {  # by sample, of each step; unequal numbers of tokens and steps
+RAW = {  # by sample and step; numbers of tokens and steps differ
     "a": [GENERATOR.random(7), GENERATOR.random(7) ** 4],
     "b": [GENERATOR.random(30)],
     "c": [None],
@@ -23,7 +23,7 @@ def read(folder, raw):
     return distribution(steps, "mine")
 
 
-def test_samples_steps_and_tokens_weigh_the_same_within_each_other(tmp_path):
+def test_samples_and_their_steps_and_tokens_have_equal_weights(tmp_path):
     scores = read(tmp_path, RAW)
     mean, shares = 0.0, [0.0] * 40
     for steps in (RAW["a"], RAW["b"]):
@@ -40,7 +40,7 @@ def test_samples_steps_and_tokens_weigh_the_same_within_each_other(tmp_path):
     assert (scores.n, scores.n_failed) == (2, 1)
 
 
-def test_a_sample_of_which_a_step_failed_counts_with_its_other_steps(tmp_path):
+def test_a_sample_with_a_failed_step_counts_with_its_other_steps(tmp_path):
     scores = read(tmp_path / "failed", RAW | {"a": [RAW["a"][0], None]})
     only = read(tmp_path / "only", RAW | {"a": RAW["a"][:1]})
     assert scores.shares == pytest.approx(only.shares)

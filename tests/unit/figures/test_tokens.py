@@ -1,4 +1,4 @@
-"""Single texts: which samples, which tokens, which sentence; and what the figure shows of them."""
+"""The token figure: choice of samples, top tokens and key sentence, and how they are drawn."""
 
 import warnings
 
@@ -75,7 +75,7 @@ def test_the_first_correct_sample_of_each_predicted_label_is_chosen():
     st.sampled_from([0.01, 0.07, 0.1, 0.3, 1.0]),
 )
 @hypothesis.example(np.arange(100.0), 0.07)  # 0.07 * 100 is more than 7
-def test_top_tokens_are_those_that_a_sort_puts_first(raw, share):
+def test_top_tokens_match_a_full_sort(raw, share):
     percent = round(share * 100)
     count = -(-percent * len(raw) // 100)  # rounded up, in whole numbers
     order = sorted(range(len(raw)), key=lambda place: (-raw[place], place))
@@ -95,7 +95,7 @@ def example_of(folder, rows, answer, targets, **how):
     return explained
 
 
-def test_top_tokens_are_sought_among_perturbable_tokens_at_the_first_explained_step(tmp_path):
+def test_top_tokens_are_perturbable_and_of_the_first_explained_step(tmp_path):
     raw = {3: np.eye(10)[7], 6: np.eye(10)[2]}
     rows = {
         "random": [explained_rows.attribution("a", scores, step) for step, scores in raw.items()],
@@ -122,7 +122,7 @@ def test_top_tokens_are_sought_among_perturbable_tokens_at_the_first_explained_s
     assert "explained token 4: “t3” or “Sure” · " in explained.heading
 
 
-def test_the_key_sentence_has_the_evidence_if_there_is_any():
+def test_the_key_sentence_contains_the_evidence():
     top = {"random": [0, 1, 2], "mine": [0, 9]}
     sentence = key_sentence(example(top=top, evidence=[7]))
     assert sentence.texts == TEXTS[4:]
@@ -131,7 +131,7 @@ def test_the_key_sentence_has_the_evidence_if_there_is_any():
     assert "tokens 5\N{EN DASH}10 (evidence)" in sentence.heading
 
 
-def test_without_evidence_the_key_sentence_is_the_densest_of_those_long_enough():
+def test_without_evidence_the_key_sentence_is_the_densest_long_one():
     texts = (*TEXTS[:3], " so", ".", *TEXTS[4:], " Ha", "!")
     dense = {"random": [0, 1], "mine": [0, 1], "saliency": [11, 12]}
     assert key_sentence(example(texts, dense)).texts == texts[:5]
@@ -140,7 +140,7 @@ def test_without_evidence_the_key_sentence_is_the_densest_of_those_long_enough()
     assert key_sentence(example(texts, {})).texts == texts[:5], "of equal ones the first"
 
 
-def test_every_row_has_its_method_s_name_and_the_first_says_why_it_has_no_bars():
+def test_every_row_names_its_method_and_the_first_explains_missing_bars():
     texts = [f" word{k}" for k in range(100)]
     figure = draw(example(texts, missing={"mine": "nonfinite attribution"}))
     drawn = [(text.get_text(), text.get_position()[1]) for text in figure.axes[0].texts]
@@ -152,7 +152,7 @@ def test_every_row_has_its_method_s_name_and_the_first_says_why_it_has_no_bars()
     assert why == rows[METHODS["mine"]][0]
 
 
-def test_very_long_texts_are_cut_and_say_so():
+def test_very_long_texts_are_truncated_with_a_note():
     drawn = heights(draw(example([f" word{k:04}" for k in range(3000)])))
     shown = [text for text in drawn if text.startswith("word")]
     assert shown == [f"word{k:04}" for k in range(len(shown))]
@@ -160,12 +160,12 @@ def test_very_long_texts_are_cut_and_say_so():
     assert len({drawn[text] for text in shown}) == MOST_LINES
 
 
-def test_a_gap_in_the_prompt_begins_a_line():
+def test_a_gap_in_the_prompt_starts_a_new_line():
     drawn = heights(draw(example(("a", "b", "c"), positions=[3, 4, 9])))
     assert drawn["a"] == drawn["b"] > drawn["c"]
 
 
-def test_overlong_tokens_labels_and_headings_are_cut_to_their_room():
+def test_overlong_tokens_labels_and_headings_are_truncated():
     methods = {"random": "R" * 300, "saliency": "S"}
     figure = draw(example(("x" * 1000, " end")), methods=methods)
     for text in figure.axes[0].texts:
@@ -185,10 +185,10 @@ def test_strange_scripts_bytes_and_controls_are_drawn_without_a_warning(tmp_path
         save_figure(figure, [tmp_path / f"figure.{suffix}" for suffix in ("pdf", "svg", "png")])
 
 
-def test_what_the_font_lacks_is_a_box_and_line_ends_are_arrows():
+def test_missing_glyphs_are_boxes_and_line_ends_are_arrows():
     assert printable("\N{SAUROPOD}a\n\x00\u202e") == f"{NO_GLYPH}a↵{NO_GLYPH}{NO_GLYPH}"
     assert printable("שלום <0xF0> \\x9f $x") == "שלום <0xF0> \\x9f $x"
 
 
-def test_without_an_answered_sample_the_figure_says_so():
+def test_a_figure_without_an_answered_sample_says_so():
     assert list(heights(draw())) == ["Llama · SST-2 · no sample could be answered"]
