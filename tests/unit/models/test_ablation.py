@@ -1,4 +1,4 @@
-"""Ways to take tokens away, against the plain model: other embeddings, or tokens left out."""
+"""Ablation operators against the plain model: replaced embeddings and hidden tokens."""
 
 import copy
 
@@ -42,7 +42,7 @@ ELEMENTS = np.random.default_rng(1).random((3, 5, 32)) < 0.5
     ("operator", "masks"), [("mean", MASKS), ("unknown", MASKS), ("mean", ELEMENTS)]
 )
 @pytest.mark.parametrize("shape", SHAPES)
-def test_another_embedding_stands_in_place_of_a_token_or_of_single_elements(shape, operator, masks):
+def test_ablation_replaces_tokens_or_single_elements_of_embeddings(shape, operator, masks):
     model, plain = model_and_network(shape)
     weights = plain.get_input_embeddings().weight.detach()
     unknown = weights[numbered_tokenizer(VOCABULARY).unk_token_id]
@@ -58,8 +58,8 @@ def test_another_embedding_stands_in_place_of_a_token_or_of_single_elements(shap
 
 
 @pytest.mark.parametrize("shape", ["llama-gqa", "llama-mha-tied"])
-def test_hidden_tokens_might_as_well_not_be_there(shape):
-    """A window, which counts tokens that are there, is tested with the families."""
+def test_hiding_tokens_equals_removing_them(shape):
+    """Sliding windows, which count present tokens, are tested with the families."""
     model, plain = model_and_network(shape)
     embeddings = plain.get_input_embeddings().weight.detach()[torch.tensor(IDS)]
     there = [np.setdiff1d(np.arange(len(IDS)), PERTURBABLE[~mask]) for mask in MASKS]
@@ -75,9 +75,9 @@ def test_the_mean_is_taken_over_the_vocabulary(monkeypatch):
     torch.testing.assert_close(mean_embedding(model), expected)
 
 
-def test_a_tokenizer_without_such_tokens_is_refused():
+def test_a_tokenizer_without_reference_tokens_is_refused():
     model, _ = model_and_network("llama-gqa")
-    tokenizer = copy.deepcopy(numbered_tokenizer(VOCABULARY))  # other tests share it
+    tokenizer = copy.deepcopy(numbered_tokenizer(VOCABULARY))  # shared with other tests
     tokenizer.unk_token = tokenizer.pad_token = tokenizer.eos_token = None
     bare = LanguageModel(model.network, "bare", lambda: tokenizer)
     with pytest.raises(
@@ -86,8 +86,8 @@ def test_a_tokenizer_without_such_tokens_is_refused():
         Ablator(bare, "unknown")
 
 
-def test_a_padding_token_without_an_embedding_is_passed_over():
-    """Some tokenizers were given one that their model was not: it ended with an IndexError."""
+def test_a_padding_token_without_an_embedding_is_skipped():
+    """Regression: a padding token added to the tokenizer only raised an IndexError."""
     model, _ = model_and_network("llama-gqa")
     tokenizer = copy.deepcopy(numbered_tokenizer(VOCABULARY))
     tokenizer.unk_token = None
@@ -97,8 +97,8 @@ def test_a_padding_token_without_an_embedding_is_passed_over():
     assert reference_token(padded, "") == tokenizer.eos_token_id
 
 
-def test_a_model_that_goes_on_seeing_hidden_keys_is_refused(monkeypatch):
-    """Such as one that reads its attention mask as something else, or not at all."""
+def test_a_model_that_attends_to_hidden_keys_is_refused(monkeypatch):
+    """For example, a model that ignores or reinterprets its attention mask."""
     model, _ = model_and_network("llama-gqa")
     forward = model.decoder.forward
     monkeypatch.setattr(

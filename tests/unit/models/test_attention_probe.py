@@ -1,4 +1,4 @@
-"""What attention does with rounding, prefixes and padding; its maps are tested with the methods."""
+"""Attention with rounding, prefixes and padding; its maps are tested with the methods."""
 
 from functools import partial
 
@@ -19,7 +19,7 @@ def model(request):
     return random_model(request.param)
 
 
-def test_attention_maps_of_16_bits_are_rounded_after_the_softmax_only():
+def test_attention_maps_in_16_bits_are_rounded_only_after_the_softmax():
     generator = torch.Generator().manual_seed(0)
     query, key = (torch.randn(1, 2, LENGTH, 8, generator=generator).bfloat16() for _ in range(2))
     exact, rounded = (
@@ -29,7 +29,7 @@ def test_attention_maps_of_16_bits_are_rounded_after_the_softmax_only():
     assert torch.equal(rounded.probabilities(), exact.probabilities().bfloat16())
 
 
-def test_keys_that_a_layer_has_chosen_are_the_only_ones_seen():
+def test_sparse_attention_sees_only_the_chosen_keys():
     generator = torch.Generator().manual_seed(0)
     query, key, value = (torch.randn(1, 2, LENGTH, 8, generator=generator) for _ in range(3))
     chosen = torch.stack([torch.randperm(LENGTH, generator=generator)[:5] for _ in range(LENGTH)])
@@ -60,7 +60,7 @@ def test_a_shared_prefix_gives_the_same_hidden_states(model, length, fused, monk
         torch.testing.assert_close(rest, whole[:, length:].expand(3, -1, -1))
 
 
-def test_fused_kernels_are_for_keys_that_are_all_seen(model, monkeypatch):
+def test_fused_kernels_are_used_only_without_hidden_keys(model, monkeypatch):
     embeddings = model.embed(torch.arange(LENGTH)[None])
     prefix = model.read_prefix(embeddings[:, :5])
     seen = torch.ones(1, LENGTH, dtype=torch.long)
@@ -71,7 +71,7 @@ def test_fused_kernels_are_for_keys_that_are_all_seen(model, monkeypatch):
     assert torch.equal(masked, model.hidden_states(embeddings[:, 5:], prefix=prefix, **options))
 
 
-def test_rows_of_a_map_behind_a_prefix_are_those_of_the_whole_map():
+def test_attention_maps_after_a_prefix_are_rows_of_the_full_map():
     generator = torch.Generator().manual_seed(0)
     query, key = (torch.randn(2, 2, length, 8, generator=generator) for length in (5, LENGTH))
     inputs = AttentionInputs(None, query, key, key, mask=None, scaling=1.0)

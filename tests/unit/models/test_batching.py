@@ -20,7 +20,7 @@ from pisoft.models.batching import (
 
 
 @given(st.lists(st.integers(1, 50), max_size=40), st.integers(1, 120))
-def test_batches_hold_every_item_once_within_the_budget(lengths, budget):
+def test_batches_cover_every_item_once_within_the_budget(lengths, budget):
     items = list(enumerate(lengths))
     batches = list(token_batches(items, lambda item: item[1], budget))
     assert sorted(item for batch in batches for item in batch) == items
@@ -29,7 +29,7 @@ def test_batches_hold_every_item_once_within_the_budget(lengths, budget):
         assert len(batch) == 1 or widest * len(batch) <= budget
 
 
-def test_blocks_of_whole_blocks_are_those_of_all():
+def test_blocks_of_an_aligned_slice_are_blocks_of_the_whole():
     items = list(range(10))
     whole = blocks(items, 4)
     assert whole == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9]]
@@ -51,9 +51,7 @@ def never(item):
 
 @settings(max_examples=40)
 @given(st.lists(st.integers(1, 50), max_size=40), st.integers(1, 2000), st.integers(1, 400))
-def test_every_item_is_worked_on_once_in_order_or_given_up_if_it_does_not_fit_alone(
-    lengths, budget, memory
-):
+def test_items_run_once_in_order_and_only_oversized_ones_are_given_up(lengths, budget, memory):
     items, budgets, given_up, fitted = list(enumerate(lengths)), [], [], []
 
     def work(batch, budget):
@@ -73,10 +71,10 @@ def test_every_item_is_worked_on_once_in_order_or_given_up_if_it_does_not_fit_al
     assert all(tokens(batch[0]) * len(batch) <= memory for batch in fitted)
     assert budgets == sorted(budgets, reverse=True), "a lower budget stays"
     if budgets and budgets[-1] == budget and not given_up:
-        assert done == list(token_batches(items, tokens, budget)), "nothing is cut without need"
+        assert done == list(token_batches(items, tokens, budget)), "nothing is split unnecessarily"
 
 
-def test_work_that_cuts_a_batch_by_the_budget_is_helped_before_anything_is_given_up():
+def test_the_budget_is_lowered_before_an_item_is_given_up():
     budgets = []
 
     def work(batch, budget):
@@ -90,13 +88,13 @@ def test_work_that_cuts_a_batch_by_the_budget_is_helped_before_anything_is_given
 
 
 @pytest.mark.parametrize("alone", [True, False])
-def test_the_memory_of_a_failed_attempt_is_freed_before_the_next_and_before_giving_up(alone):
+def test_memory_of_a_failed_attempt_is_freed_before_the_next(alone):
     graphs = []
 
     def work(batch, budget):
         still_there = [graph() for graph in graphs]
         graph = torch.ones(3, requires_grad=True) * 2
-        graph.loop = [graph]  # such as hooks make
+        graph.loop = [graph]  # like those created by hooks
         graphs.append(weakref.ref(graph))
         if alone or len(graphs) == 1:
             raise torch.OutOfMemoryError("CUDA out of memory.")
@@ -113,21 +111,21 @@ def test_the_memory_of_a_failed_attempt_is_freed_before_the_next_and_before_givi
         gc.enable()
 
 
-def test_the_refusal_of_the_cpu_allocator_is_recognised():
+def test_cpu_out_of_memory_errors_are_recognised():
     with pytest.raises(RuntimeError) as caught:
         torch.empty(2**50, dtype=torch.uint8)  # a petabyte
     assert is_out_of_memory(caught.value)
 
 
 @pytest.mark.parametrize("error", ERRORS, ids=str)
-def test_the_refusals_of_a_gpu_are_recognised(error):
+def test_gpu_out_of_memory_errors_are_recognised(error):
     assert is_out_of_memory(error)
 
 
 @pytest.mark.parametrize(
     "error", [RuntimeError("mat1 and mat2 shapes"), ValueError("can't allocate memory")]
 )
-def test_other_errors_are_not_taken_for_want_of_memory(error):
+def test_other_errors_are_not_mistaken_for_out_of_memory(error):
     calls = []
 
     def work(batch, budget):
@@ -141,8 +139,8 @@ def test_other_errors_are_not_taken_for_want_of_memory(error):
     assert len(calls) == 1
 
 
-def test_a_backward_pass_that_ran_out_of_memory_leaves_nothing_behind():
-    """On a CPU, torch's engine would keep the rest of the graph until the next pass."""
+def test_a_backward_pass_out_of_memory_frees_its_graph():
+    """On a CPU, torch's engine would otherwise keep the rest of the graph until the next pass."""
     inputs = torch.ones(1000, requires_grad=True)
     with Memory() as memory:
 

@@ -1,4 +1,4 @@
-"""Layers computed again in the backward pass: the same gradients to the bit, in less memory."""
+"""Checkpointed layers: bitwise equal gradients in less memory."""
 
 from contextlib import suppress
 
@@ -28,7 +28,7 @@ GRADIENT_METHODS = {
 
 
 @pytest.mark.parametrize("name", one_quick(GRADIENT_METHODS))
-def test_scores_are_the_same_to_the_bit_and_activations_take_less_memory(name):
+def test_checkpointing_keeps_scores_bitwise_equal_and_saves_memory(name):
     model, _ = model_and_network("mistral-sliding", layers=LAYERS)
     options = GRADIENT_METHODS[name]
     with Memory() as whole:
@@ -40,8 +40,8 @@ def test_scores_are_the_same_to_the_bit_and_activations_take_less_memory(name):
     assert less.peak < (0.9 if name == "grad_ellm" else 0.7) * whole.peak
 
 
-def test_a_recorder_keeps_what_gradients_flow_to_and_not_what_is_computed_again():
-    """The latter would hold the activations of all layers until the end."""
+def test_a_recorder_keeps_original_and_not_recomputed_tensors():
+    """Recomputed tensors would hold the activations of all layers until the end."""
     model, _ = model_and_network("llama-gqa")
     recorder = AttentionRecorder(layers=range(model.layers), detach_at=0)
     with checkpointed_layers(model):
@@ -53,7 +53,7 @@ def test_a_recorder_keeps_what_gradients_flow_to_and_not_what_is_computed_again(
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_every_layer_but_the_last_is_computed_once_more_for_each_backward_pass(shape):
+def test_all_layers_but_the_last_are_recomputed_once_per_backward_pass(shape):
     model, _ = model_and_network(shape)
     runs = []
     for layer in model.decoder.layers:
@@ -65,7 +65,7 @@ def test_every_layer_but_the_last_is_computed_once_more_for_each_backward_pass(s
     assert runs == [0, 1, 2] + [1, 0] * len(LONG.steps)
 
 
-def test_layers_are_left_as_they_were_also_after_an_error():
+def test_layers_are_restored_even_after_an_error():
     model, _ = model_and_network("llama-gqa")
     before = [{**vars(layer)} for layer in model.decoder.layers]
     with suppress(ZeroDivisionError), checkpointed_layers(model):
@@ -75,8 +75,8 @@ def test_layers_are_left_as_they_were_also_after_an_error():
     assert [vars(layer) for layer in model.decoder.layers] == before
 
 
-def test_a_layer_that_computes_something_else_the_second_time_is_no_silent_error():
-    """Such as the last one, whose hooks are gone by then, were it not left out."""
+def test_a_differing_recomputation_raises_an_error():
+    """For example the last layer, whose hooks are gone by then, if it were not excluded."""
     model, _ = model_and_network("llama-gqa")
     embeddings = model.embed(torch.tensor([LONG.prompt_ids])).requires_grad_(True)
     with checkpointed_layers(model):

@@ -1,4 +1,4 @@
-"""Weights that are converted once: GGUF files, written by their library, and 4-bit weights."""
+"""One-time conversion of weights: GGUF files, written by their library, and 4-bit weights."""
 
 import argparse
 import hashlib
@@ -22,7 +22,7 @@ from pisoft.workflow.inputs import MODEL_FILES
 SIZE, HEADS, KEY_VALUE_HEADS, LAYERS, WIDE = 64, 4, 2, 2, 96
 TEMPLATE = "{% for message in messages %}{{ message['content'] }}{% endfor %}"
 WORDS = ["a", "b", "Ġ", "Ġa", "Ġb", "ab", "ba", "Ċ", "<s>", "</s>", "<unk>"]
-PARTS = {  # of a layer: names of transformers and of the format
+PARTS = {  # names of a layer's weights in transformers and in the format
     "self_attn.q_proj": "attn_q",
     "self_attn.k_proj": "attn_k",
     "self_attn.v_proj": "attn_v",
@@ -101,7 +101,7 @@ def model_of(dtype="float32"):
     return local_model(name="mine", dtype=dtype)
 
 
-def test_a_file_becomes_a_folder_that_all_jobs_can_read(network, tmp_path):
+def test_a_gguf_file_becomes_a_folder_readable_by_all_jobs(network, tmp_path):
     path = write_gguf(tmp_path / "a.gguf", network)
     folder = dequantised(path, tmp_path / "made/mine")
     ids = torch.tensor([[8, 0, 3, 1, 5, 7, 2]])
@@ -120,8 +120,8 @@ def test_a_file_becomes_a_folder_that_all_jobs_can_read(network, tmp_path):
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 @pytest.mark.parametrize("kind", [GGMLQuantizationType.Q8_0, GGMLQuantizationType.Q4_1])
-def test_numbers_are_what_the_library_of_the_format_says(network, tmp_path, kind, dtype):
-    """In the type that the model runs in."""
+def test_weights_are_dequantised_like_by_the_gguf_library(network, tmp_path, kind, dtype):
+    """In the dtype that the model runs in."""
     path = write_gguf(tmp_path / "a.gguf", network, kind=kind)
     converted = load_model(model_of(dtype), dequantised(path, tmp_path / "mine", dtype)).network
     for layer, original in zip(converted.model.layers, network.model.layers, strict=True):
@@ -132,7 +132,7 @@ def test_numbers_are_what_the_library_of_the_format_says(network, tmp_path, kind
         assert torch.equal(layer.mlp.up_proj.weight, expected)
 
 
-def test_what_cannot_be_read_is_one_line_and_leaves_no_folder(network, tmp_path):
+def test_unreadable_files_give_one_line_and_leave_no_folder(network, tmp_path):
     cut = write_gguf(tmp_path / "cut.gguf", network)
     cut.write_bytes(cut.read_bytes()[:-4000])
     cases = {
@@ -150,8 +150,8 @@ def test_what_cannot_be_read_is_one_line_and_leaves_no_folder(network, tmp_path)
         assert not (tmp_path / "mine").exists()
 
 
-def test_4_bit_weights_are_kept_as_loading_makes_them(network, tmp_path, monkeypatch):
-    """Then no job but one reads all of the weights."""
+def test_saved_4_bit_weights_equal_quantisation_at_loading(network, tmp_path, monkeypatch):
+    """So that only one job reads the full weights."""
     commit = "c" * 40
     snapshot = tmp_path / commit
     folder = dequantised(write_gguf(tmp_path / "a.gguf", network), tmp_path / "source")

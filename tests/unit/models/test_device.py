@@ -1,4 +1,4 @@
-"""Which device a job takes, and what is asked of it: its memory, and that it has finished."""
+"""Devices: choice, exclusive claims, peak memory and synchronisation."""
 
 import os
 import pwd
@@ -17,7 +17,7 @@ from pisoft.models.device import choose_device, peak_memory, reset_peak_memory, 
 
 @pytest.fixture
 def gpus(monkeypatch, tmp_path):
-    """Pretend that there are two GPUs, which nothing else has."""
+    """Simulate two GPUs that no other process uses."""
     names = [str(uuid.uuid4()) for _ in range(2)]
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
@@ -33,7 +33,7 @@ def gpus(monkeypatch, tmp_path):
 
 
 class Claims:
-    """Processes that each claim a name and keep it; whichever a test leaves are killed after it."""
+    """Processes that each claim a name and hold it; leftovers are killed after the test."""
 
     def __init__(self):
         self.children = {}
@@ -76,14 +76,12 @@ def others():
         ("cuda", 1, "cuda:0"),
     ],
 )
-def test_a_job_gets_the_device_that_its_resources_ask_for(requested, given, expected, gpus):
+def test_a_job_gets_the_device_in_its_resources(requested, given, expected, gpus):
     assert str(choose_device(requested, given)) == expected
 
 
-def test_a_second_model_of_a_process_is_on_the_gpu_of_the_first_which_is_the_current_one(
-    gpus, others, monkeypatch
-):
-    """What is claimed is its uuid: under CUDA_VISIBLE_DEVICES=2,3 the first one is another one."""
+def test_a_second_model_uses_the_gpu_of_the_first(gpus, others, monkeypatch):
+    """Claims use the uuid: under CUDA_VISIBLE_DEVICES=2,3 the first GPU is a different one."""
     current = []
     monkeypatch.setattr(torch.cuda, "set_device", current.append)
     others.claim(f"pisoft-gpu-{gpus[0]}")
@@ -92,7 +90,7 @@ def test_a_second_model_of_a_process_is_on_the_gpu_of_the_first_which_is_the_cur
     assert [first, choose_device("cuda"), *set(current)] == [torch.device("cuda", 1)] * 3
 
 
-def test_each_job_has_a_gpu_to_itself_and_says_that_it_waits(gpus, others, monkeypatch, caplog):
+def test_each_job_has_an_exclusive_gpu_and_logs_its_wait(gpus, others, monkeypatch, caplog):
     assert [others.claim(f"pisoft-gpu-{name}") for name in gpus] == [True, True]
     waits = []
 
@@ -110,7 +108,7 @@ def test_each_job_has_a_gpu_to_itself_and_says_that_it_waits(gpus, others, monke
     ]
 
 
-def test_jobs_share_gpus_if_the_environment_says_so(gpus, others, monkeypatch):
+def test_the_environment_lets_jobs_share_gpus(gpus, others, monkeypatch):
     monkeypatch.setenv("PISOFT_JOBS_PER_GPU", "2")
     for name in (*gpus, f"{gpus[0]}-1"):
         others.claim(f"pisoft-gpu-{name}")
@@ -119,7 +117,7 @@ def test_jobs_share_gpus_if_the_environment_says_so(gpus, others, monkeypatch):
 
 
 @pytest.mark.parametrize("given", ["0", "-1", "two", "", "²"])
-def test_a_wrong_number_of_jobs_per_gpu_is_one_line(gpus, monkeypatch, given):
+def test_an_invalid_number_of_jobs_per_gpu_gives_one_line(gpus, monkeypatch, given):
     monkeypatch.setenv("PISOFT_JOBS_PER_GPU", given)
     with pytest.raises(
         BenchmarkError, match=f"PER_GPU: must be a whole number from 1 on, got '{given}'"
@@ -148,7 +146,7 @@ def free_for_another_user(name, hidden=None):
 def test_a_claim_holds_for_other_users_and_containers_and_ends_with_its_process(others):
     name = f"pisoft-test-{uuid.uuid4()}"
     assert free_for_another_user(name)
-    assert others.claim(name), "the process before has ended"
+    assert others.claim(name), "the previous process has ended"
     for hidden in (None, "network", "files"):
         assert not free_for_another_user(name, hidden), hidden
     others.end(name)
@@ -171,7 +169,7 @@ def test_peak_memory_of_the_process_is_in_megabytes():
     assert peaks["peak_device_memory_mb"] is None
 
 
-def test_memory_and_work_of_a_gpu_are_asked_of_that_gpu(monkeypatch):
+def test_memory_and_synchronisation_concern_the_given_gpu(monkeypatch):
     asked = []
     names = ("synchronize", "reset_peak_memory_stats", "max_memory_allocated")
     for name in names:

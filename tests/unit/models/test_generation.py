@@ -1,4 +1,4 @@
-"""What the model answers."""
+"""Greedy generation and label targets."""
 
 import pytest
 import torch
@@ -48,7 +48,7 @@ def test_the_target_is_the_best_spelling_of_the_preferred_label_word(shape, word
         assert row["steps"] == [0]
         correct = None if prompt["label"] is None else words[best] == prompt["label"]
         assert row["correct"] == correct
-        assert row["runner_up_ids"] == [other], "of the other word, not another spelling"
+        assert row["runner_up_ids"] == [other], "from the other word, not another spelling"
         assert row["margins"] == pytest.approx([(logits[best] - logits[other]).item()], rel=1e-5)
         assert row["greedy_token_id"] == int(logits.argmax())
         assert row["greedy_is_label"] == (int(logits.argmax()) in words)
@@ -82,8 +82,8 @@ def test_continuations_equal_plain_greedy_decoding(shape):
         {"eos_token_id": [-1, 2, 97]},
     ],
 )
-def test_what_a_folder_sets_for_generation_changes_no_answer(stored):
-    """Qwen 2.5 has a repetition penalty there: its answers were not its most probable tokens."""
+def test_stored_generation_settings_change_no_answer(stored):
+    """Regression: Qwen 2.5 stores a repetition penalty, so its answers were not greedy."""
     model, plain = model_and_network("llama-gqa")
     model.network.generation_config.update(**stored)
     rows = continue_greedily(model, PROMPTS, 1000, 9, 4)
@@ -106,9 +106,7 @@ def test_the_end_token_is_not_part_of_the_output_which_may_be_empty(place):
 
 
 @pytest.mark.follows("shorten prompts by the option prompts.max_tokens")
-def test_the_budget_in_force_is_noted_and_a_prompt_that_never_fits_is_an_empty_row(
-    monkeypatch, caplog
-):
+def test_the_token_budget_is_recorded_and_an_oversized_prompt_fails(monkeypatch, caplog):
     model, _ = model_and_network("llama-gqa")
     prompts = [prompt | WORDS for prompt in PROMPTS]
     original = generation._next_token_logits
@@ -130,8 +128,8 @@ def test_the_budget_in_force_is_noted_and_a_prompt_that_never_fits_is_an_empty_r
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
 @pytest.mark.parametrize("task", ["classification", "generation"])
-def test_weights_that_are_not_finite_fail_every_sample(task, value):
-    """Generation said ok, and accuracy counted it."""
+def test_nonfinite_weights_fail_every_sample(task, value):
+    """Regression: such samples were ok and counted in the accuracy."""
     model, _ = model_and_network("llama-gqa")
     with torch.no_grad():
         model.network.model.layers[1].mlp.down_proj.weight[0, 0] = value

@@ -1,4 +1,4 @@
-"""Logits at chosen positions, for which the last layer's feed-forward block runs there only."""
+"""Logits at chosen positions; the last layer's feed-forward block runs only there."""
 
 import pytest
 import torch
@@ -11,7 +11,7 @@ from pisoft.models.model import LanguageModel
 
 IDS = torch.tensor([[1, 5, 9, 33, 7, 60], [1, 44, 44, 2, 80, 3]])
 POSITIONS = torch.tensor([[5, 0, 2], [3, 3, 5]])  # out of order, and one of them twice
-# Blocks behind and beside attention, with experts, normed, that add the residual themselves.
+# Blocks after and parallel to attention, with experts, with norms, adding the residual themselves.
 FAMILIES = ("GPT-2", "Phi 1, 2", "Mixtral", "Gemma 2", "BLOOM")
 
 
@@ -49,8 +49,8 @@ def test_the_last_feed_forward_block_runs_at_the_chosen_positions_only(name):
     assert seen[1:] == [IDS.shape]
 
 
-def test_a_layer_whose_neurons_attention_reads_is_run_whole():
-    """Zeros in their places would change what attention gives, however little that is."""
+def test_a_layer_whose_neurons_attention_reads_runs_at_all_positions():
+    """Zeros at skipped positions would change the attention output, however slightly."""
 
     class Swapped(torch.nn.Module):
         def __init__(self, layer):
@@ -70,7 +70,7 @@ def test_a_layer_whose_neurons_attention_reads_is_run_whole():
     assert not model._independent_parts
 
 
-def test_what_answers_for_a_part_already_does_so_again_afterwards():
+def test_existing_overrides_of_a_block_are_kept_and_restored():
     model = random_model("llama-gqa")
     (block,) = model._independent_parts
     inputs = model.embed(IDS)

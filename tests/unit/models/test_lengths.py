@@ -1,4 +1,4 @@
-"""Positions by the longest input: each input is read as the network alone reads it."""
+"""Length-dependent position embeddings: each input is read as in a batch of its own."""
 
 import numpy as np
 import pytest
@@ -18,7 +18,7 @@ from pisoft.models.generation import continue_greedily
 from pisoft.models.model import ExplainedSample, LanguageModel
 
 FAMILY = "Phi 3, 4 128k"
-ORIGINAL = 16  # tokens, from which on all embeddings of positions change
+ORIGINAL = 16  # tokens; beyond them, all position embeddings change
 IDS = np.random.default_rng(0).integers(3, VOCABULARY, 40).tolist()
 LENGTHS = (10, 30, 16, 14, 17, 20)
 PERTURBABLE = np.array([2, 3, 5, 8])
@@ -55,7 +55,7 @@ def block(steps):
         *((f"attribution by {name}", [0, 2, 4]) for name in METHODS),
     ],
 )
-def test_rows_are_those_of_inputs_read_alone(models, stage, steps):
+def test_attribution_rows_do_not_depend_on_the_batchs_longest_input(models, stage, steps):
     model, plain = models
     eager = EagerModel(plain, FAMILY, model._load_tokenizer)
 
@@ -68,7 +68,7 @@ def test_rows_are_those_of_inputs_read_alone(models, stage, steps):
 
 @torch.no_grad()
 @pytest.mark.parametrize("protocol", ["dynamic", "fixed"])
-def test_distances_are_those_of_inputs_read_alone(models, protocol):
+def test_distances_do_not_depend_on_the_batchs_longest_input(models, protocol):
     model, plain = models
     targets = [PerturbationTarget(IDS[:n], PERTURBABLE, target_id=17) for n in LENGTHS]
     measured = Perturber(model, 200, protocol).measure([masks_of(t, MASKS) for t in targets])
@@ -85,7 +85,7 @@ def test_distances_are_those_of_inputs_read_alone(models, protocol):
 
 
 @torch.no_grad()
-def test_continuations_are_those_of_prompts_read_alone(models):
+def test_continuations_do_not_depend_on_the_batchs_longest_input(models):
     model, plain = models
     prompts = [
         {"sample_id": str(seed), "input_ids": ids.tolist(), "label": None}
@@ -101,7 +101,7 @@ def test_continuations_are_those_of_prompts_read_alone(models):
 
 
 @torch.no_grad()
-def test_ntk_embeddings_change_only_beyond_what_a_model_is_given_to_read():
+def test_ntk_embeddings_change_only_beyond_the_original_context():
     """Dynamic ones depend on the longest input, but not up to `max_position_embeddings`."""
     size = SMALL | {"max_position_embeddings": ORIGINAL, "num_key_value_heads": 2}
     rotary = {"rope_type": "dynamic", "factor": 4.0, "rope_theta": 10_000.0}

@@ -1,4 +1,4 @@
-"""Loading models: types, 4-bit weights, compiled parts, and what cannot be loaded."""
+"""Loading models: dtypes, 4-bit weights, compiled parts, and unloadable models."""
 
 import json
 import shutil
@@ -25,13 +25,13 @@ def folder(tmp_path_factory):
 
 
 def tf32_in_containers():
-    """Switch TF32 on as containers for NVIDIA's devices do, by a variable that torch reads."""
+    """Switch TF32 on like NVIDIA's containers, by an environment variable of torch."""
     torch.set_float32_matmul_precision("high")
     torch.backends.cudnn.allow_tf32 = True
 
 
 def tf32_in_programs():
-    """Switch TF32 on as programs do, by torch's newer settings."""
+    """Switch TF32 on like programs, by torch's newer settings."""
     torch.backends.fp32_precision = torch.backends.cudnn.fp32_precision = "tf32"
     torch.backends.cuda.matmul.fp32_precision = torch.backends.cudnn.conv.fp32_precision = "tf32"
     # Torch's own defaults.
@@ -46,7 +46,7 @@ def tf32(request):
 
 @pytest.mark.usefixtures("tf32")
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float64"])
-def test_the_configured_type_is_loaded_and_logits_are_never_below_float32(folder, dtype):
+def test_weights_have_the_configured_dtype_and_logits_are_float32(folder, dtype):
     model = load_model(local_model(dtype=dtype), folder)
     assert next(model.network.parameters()).dtype == getattr(torch, dtype)
     logits = model.logits(model.hidden_states(model.embed(torch.tensor([[3, 4]]))))
@@ -69,12 +69,12 @@ def test_a_compiled_model_gives_the_same_draws(folder, protocol):
         distances(model, target, masks, token_budget=15, protocol=protocol)
         for model in (plain, compiled)
     )
-    torch.compiler.reset()  # its workers outlive the test otherwise
+    torch.compiler.reset()  # otherwise its workers outlive the test
     np.testing.assert_allclose(measured, expected, rtol=0, atol=1e-3)
     assert torch._dynamo.utils.counters["frames"]["ok"] > 0, "nothing was compiled"
 
 
-def test_folders_that_hold_no_model_are_named(tmp_path, folder):
+def test_folders_without_a_model_are_named(tmp_path, folder):
     with pytest.raises(BenchmarkError, match="model 'toy': no such folder"):
         load_model(local_model(), tmp_path / "absent")
     with pytest.raises(BenchmarkError, match=f"{tmp_path} has no weights .* it holds nothing"):
@@ -96,15 +96,15 @@ def test_folders_that_hold_no_model_are_named(tmp_path, folder):
         ),
     ],
 )
-def test_a_broken_file_is_named_and_its_problem_said(tmp_path, folder, file, content, problem):
-    """A model was loaded without its end tokens if its settings of generation were broken."""
+def test_a_broken_file_is_named_with_its_problem(tmp_path, folder, file, content, problem):
+    """Regression: with broken generation settings a model was loaded without its end tokens."""
     shutil.copytree(folder, tmp_path, dirs_exist_ok=True)
     (tmp_path / file).write_text(content)
     with pytest.raises(BenchmarkError, match=f"model 'toy': .*{problem}"):
         load_model(local_model(), tmp_path)
 
 
-def test_only_a_missing_interface_is_called_one(folder, monkeypatch):
+def test_other_key_errors_are_not_reported_as_a_missing_interface(folder, monkeypatch):
     def fail(*_, **__):
         raise KeyError("another key")
 
@@ -113,7 +113,7 @@ def test_only_a_missing_interface_is_called_one(folder, monkeypatch):
         load_model(local_model(), folder)
 
 
-def test_the_tokenizer_is_of_the_commit_that_the_weights_are_of(folder, monkeypatch):
+def test_tokenizer_and_weights_come_from_the_same_commit(folder, monkeypatch):
     load = loading.pretrained_network
 
     def moved(*given, **options):
@@ -151,7 +151,7 @@ def test_a_missing_gpu_is_reported(folder):
         assert load_model(local_model(device=device), folder, gpus=gpus).device.type == "cpu"
 
 
-def test_a_repository_that_cannot_be_had_is_named():
+def test_an_unavailable_repository_is_named():
     with pytest.raises(BenchmarkError, match="model 'toy': 'nobody/nothing'"):
         load_model(local_model(repository="nobody/nothing", revision="main"), None)
 
@@ -178,14 +178,14 @@ def save_without(folder, source, drop, **extra):
         ),
     ],
 )
-def test_weights_that_are_not_the_models_are_refused(folder, tmp_path, drop, extra, problem):
-    """Transformers fills them with random numbers, and every row was ok."""
+def test_weights_that_do_not_match_the_model_are_refused(folder, tmp_path, drop, extra, problem):
+    """Regression: transformers initialises them at random, and every row was ok."""
     save_without(tmp_path / "model", folder, drop, **extra)
     with pytest.raises(BenchmarkError, match=rf"model 'toy': .*{problem}"):
         load_model(local_model(), tmp_path / "model")
 
 
-def test_weights_of_another_quantisation_are_said_to_be(folder, tmp_path):
+def test_unsupported_quantisation_is_reported(folder, tmp_path):
     save_without(tmp_path / "model", folder, "_proj")
     path = tmp_path / "model/config.json"
     config = json.loads(path.read_text()) | {"quantization_config": {"quant_method": "gptq"}}
@@ -194,13 +194,13 @@ def test_weights_of_another_quantisation_are_said_to_be(folder, tmp_path):
         load_model(local_model(), tmp_path / "model")
 
 
-def test_a_tied_head_is_no_missing_weight(tmp_path):
+def test_a_tied_head_does_not_count_as_missing(tmp_path):
     model_and_network("llama-mha-tied", torch.float32)[1].save_pretrained(tmp_path)
     assert load_model(local_model(), tmp_path).layers == 3
 
 
 def test_four_bit_weights_keep_their_gradients(tmp_path):
-    """A CPU's other kernel has no backward pass: gradients would silently be wrong."""
+    """The CPU's other kernel has no backward pass: gradients would be silently wrong."""
     model_and_network("llama-gqa")[1].save_pretrained(tmp_path)
     model = load_model(local_model(dtype="bfloat16", quantization="nf4"), tmp_path)
     layers = [m for m in model.network.modules() if type(m).__name__ == "Linear4bit"]
@@ -211,7 +211,7 @@ def test_four_bit_weights_keep_their_gradients(tmp_path):
         assert not layer.support_avx512bf16_for_cpu
 
 
-def test_an_outline_has_a_model_s_shape_and_needs_neither_weights_nor_a_gpu(folder, tmp_path):
+def test_an_outline_has_the_models_shape_without_weights_or_a_gpu(folder, tmp_path):
     shutil.copy(folder / "config.json", tmp_path)
     model, outline = (
         load_model(local_model(), folder),

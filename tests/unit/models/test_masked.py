@@ -1,4 +1,4 @@
-"""Masked models: what they propose, for which tokens, and what cannot be loaded."""
+"""Masked models: their proposals, replaceable tokens, and unloadable models."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def text_of(tokenizer, ids):
 
 
 def check_proposals(tokenizer, ids, candidates, probabilities):
-    """Check what holds for every prompt; return which tokens can be replaced."""
+    """Check the invariants of every prompt; return which tokens can be replaced."""
     assert candidates.dtype == torch.int64
     assert probabilities.dtype == torch.float32
     assert candidates.shape == probabilities.shape == (len(ids), candidates.shape[1])
@@ -68,7 +68,7 @@ def check_proposals(tokenizer, ids, candidates, probabilities):
     for token, row in zip(ids, candidates.tolist(), strict=True):
         replaced.append(token not in row)
         if token in row:
-            assert set(row) == {token}, "a row is replaced whole or not at all"
+            assert set(row) == {token}, "a row is replaced as a whole or not at all"
             continue
         assert len(set(row)) == len(row)
         assert not special & set(row)
@@ -81,9 +81,7 @@ def check_proposals(tokenizer, ids, candidates, probabilities):
     return replaced
 
 
-def test_proposals_are_single_other_tokens_with_a_space_exactly_if_the_token_has_one(
-    masked, tokenizer
-):
+def test_proposals_are_single_different_tokens_that_keep_the_space(masked, tokenizer):
     """Special tokens and parts of characters are not replaced."""
     ids = prompt(tokenizer)
     candidates, probabilities = replacements(masked, tokenizer, ids, 4, 512)
@@ -99,7 +97,7 @@ def test_proposals_are_single_other_tokens_with_a_space_exactly_if_the_token_has
     assert forms == {True, False}
 
 
-def test_without_enough_pieces_of_one_form_those_of_the_other_are_taken(tokenizer):
+def test_the_other_spacing_is_used_if_pieces_run_out(tokenizer):
     masked = bert()
     shared = shared_vocabulary(masked, tokenizer)
     spaced = int(shared.spaced.sum())
@@ -113,7 +111,7 @@ def test_without_enough_pieces_of_one_form_those_of_the_other_are_taken(tokenize
 
 
 @pytest.mark.parametrize("make", [roberta, bert])
-def test_candidates_are_those_of_a_brute_force_computation(make, tokenizer):
+def test_candidates_equal_a_brute_force_computation(make, tokenizer):
     """One position: mask it in the text by hand, rank all pieces, translate one by one."""
     masked = make(context=128)
     aside = " Anna stayed home because storms had damaged the old station." * 2
@@ -140,7 +138,7 @@ def test_candidates_are_those_of_a_brute_force_computation(make, tokenizer):
     torch.testing.assert_close(probabilities[position].double(), weights, rtol=1e-4, atol=1e-6)
 
 
-def test_the_explained_model_s_specials_are_not_shown_to_the_masked_model(masked, tokenizer):
+def test_special_tokens_of_the_explained_model_are_hidden(masked, tokenizer):
     ids = tokenizer("Text: the film was wonderful.", add_special_tokens=False)["input_ids"]
     wrapped = [tokenizer.bos_token_id, *ids, tokenizer.eos_token_id]
     bare = replacements(masked, tokenizer, ids, 4, 512)
@@ -150,16 +148,14 @@ def test_the_explained_model_s_specials_are_not_shown_to_the_masked_model(masked
 
 
 @pytest.mark.parametrize("text", ["film", "the <mask> film was dull"])
-def test_neither_an_empty_context_nor_a_mask_token_in_a_record_is_a_problem(
-    masked, tokenizer, text
-):
+def test_empty_contexts_and_mask_tokens_in_records_are_supported(masked, tokenizer, text):
     ids = tokenizer(text, add_special_tokens=False)["input_ids"]
     ids = ids[-1:] if text == "film" else ids
     check_proposals(tokenizer, ids, *replacements(masked, tokenizer, ids, 4, 512))
 
 
 @pytest.mark.parametrize("budget", [1, 100_000])
-def test_results_are_the_same_in_batches_of_any_size(masked, tokenizer, budget):
+def test_results_do_not_depend_on_the_batch_size(masked, tokenizer, budget):
     ids = prompt(tokenizer)
     candidates, probabilities = replacements(masked, tokenizer, ids, 4, 512)
     other = replacements(masked, tokenizer, ids, 4, budget)
@@ -192,11 +188,11 @@ def test_long_prompts_are_read_through_windows_around_each_token(make, tokenizer
         torch.testing.assert_close(probabilities[token], probabilities[same], rtol=1e-4, atol=1e-6)
 
 
-def test_a_window_shows_what_stands_around_its_token(tokenizer):
+def test_a_window_holds_the_context_of_its_token(tokenizer):
     sentences = [f" the film of {name} was wonderful." for name in "abcdefghijklmnopqrstuvwxyz"]
     ids = tokenizer("".join(sentences), add_special_tokens=False)["input_ids"]
     texts = [text_of(tokenizer, [token]) for token in ids]
-    masked = roberta(context=32, vocabulary_size=300)  # cuts words that the explained model knows
+    masked = roberta(context=32, vocabulary_size=300)  # splits words that the explained model knows
     slots = _slots(masked, texts, range(len(ids)))
     assert {len(slot.ids) for slot in slots} == {32}
     assert [slot.position for slot in slots] == list(range(len(ids)))
@@ -216,8 +212,8 @@ def test_the_common_vocabulary_is_computed_once_per_tokenizer(masked, monkeypatc
     assert shared_vocabulary(masked, mistral_tokenizer()) is not first
 
 
-def test_a_piece_is_shared_only_if_the_explained_model_reads_it_unchanged(masked):
-    """One that is put into lower case, or that only looks like the sign for lost bytes."""
+def test_shared_pieces_are_read_unchanged_by_the_explained_model(masked):
+    """Not one that is lowercased, or that merely looks like the replacement character."""
     tokenizer = copy.deepcopy(llama_tokenizer())
     tokenizer.backend_tokenizer.normalizer = normalizers.Lowercase()
     tokenizer.add_tokens(["\ufffd"])
@@ -231,7 +227,7 @@ def test_a_piece_is_shared_only_if_the_explained_model_reads_it_unchanged(masked
 
 
 @pytest.mark.follows("choose another one")
-def test_vocabularies_that_hardly_overlap_are_an_error_with_both_names_and_counts():
+def test_too_small_an_overlap_of_vocabularies_is_an_error():
     masked, tokenizer = roberta(), numbered_tokenizer(VOCABULARY)
     message = r"0 of the 444 pieces of 'random-roberta' are single tokens of '.*', but at least 10"
     with pytest.raises(BenchmarkError, match=f"masked_model: {message}"):
@@ -242,7 +238,7 @@ def test_vocabularies_that_hardly_overlap_are_an_error_with_both_names_and_count
     assert replacements(masked, tokenizer, [5, 6], 4, 512)
 
 
-def test_tokenizers_that_skip_white_space_are_understood():
+def test_tokenizers_that_skip_white_space_are_supported():
     tokenizer = numbered_tokenizer(VOCABULARY)
     ids = [1, 5, 6, 7, 2]
     candidates, probabilities = replacements(numbered(VOCABULARY), tokenizer, ids, 93, 512)
@@ -255,9 +251,9 @@ def test_tokenizers_that_skip_white_space_are_understood():
 # Loading --------------------------------------------------------------------------------------
 
 
-def test_a_context_is_the_shorter_of_the_tokenizer_s_and_the_positions():
+def test_the_context_is_the_smaller_of_tokenizer_limit_and_positions():
     masked = roberta(context=64)
-    for longest in (64, 50, int(1e30)):  # the last is transformers' way of saying nothing
+    for longest in (64, 50, int(1e30)):  # the last means "no limit" in transformers
         masked.tokenizer.model_max_length = longest
         assert masked.context == min(longest, 64), "two of 66 positions are before the first token"
     assert bert(context=40).context == 40
@@ -276,8 +272,8 @@ CUT = {"direction": "Right", "max_length": 8, "strategy": "LongestFirst", "strid
 
 
 @pytest.mark.parametrize("truncation", [None, CUT])
-def test_a_loaded_model_proposes_what_the_saved_one_did(folder, tmp_path, truncation):
-    """Also if its tokenizer.json says to cut off what the prompts have beyond 8 tokens."""
+def test_a_loaded_model_proposes_like_the_saved_one(folder, tmp_path, truncation):
+    """Even if its tokenizer.json truncates inputs to 8 tokens."""
     shutil.copytree(folder, tmp_path / "saved")
     file = tmp_path / "saved/tokenizer.json"
     file.write_text(json.dumps(json.loads(file.read_text()) | {"truncation": truncation}))
@@ -291,7 +287,7 @@ def test_a_loaded_model_proposes_what_the_saved_one_did(folder, tmp_path, trunca
     assert all(map(torch.equal, proposed, expected))
 
 
-def test_the_settings_can_keep_it_on_the_cpu(folder):
+def test_settings_choose_its_device_and_dtype(folder):
     meta = torch.device("meta")
     assert load_masked_model(local_model(device="auto"), folder, meta).network.device == meta
     assert load_masked_model(local_model(device="cpu"), folder, meta).network.device == CPU
@@ -327,7 +323,7 @@ def headless(folder):
         (headless, r"its weights lack lm_head\."),
     ],
 )
-def test_what_is_no_masked_model_is_refused(folder, tmp_path, damage, message):
+def test_models_other_than_masked_ones_are_refused(folder, tmp_path, damage, message):
     shutil.copytree(folder, tmp_path / "damaged")
     damage(tmp_path / "damaged")
     with pytest.raises(BenchmarkError, match=f"model 'toy': {message}"):
@@ -343,7 +339,7 @@ def real_masked(shared):
 
 
 @pytest.mark.parametrize("name", one_quick(REAL))
-def test_real_models_get_proposals_for_every_ordinary_token(real_masked, shared, name):
+def test_every_ordinary_token_of_real_models_gets_proposals(real_masked, shared, name):
     tokenizer = load_tokenizer(local_model(name=name), shared / "models" / name)
     ids = prompt(tokenizer)
     replaced = check_proposals(tokenizer, ids, *replacements(real_masked, tokenizer, ids, 10, 2048))

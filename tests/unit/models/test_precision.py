@@ -1,4 +1,4 @@
-"""Output heads of 16-bit weights: float32 logits, without all weights in float32."""
+"""Output heads with 16-bit weights give float32 logits without a float32 copy of the weights."""
 
 import pytest
 import torch
@@ -25,7 +25,7 @@ def states(dtype):
 
 @GPU
 @pytest.mark.parametrize("dtype", HALF)
-def test_a_gpu_gives_the_logits_of_the_cpu(dtype):
+def test_gpu_logits_equal_cpu_logits(dtype):
     made, hidden = head(dtype), states(dtype)
     expected = made(hidden)
     logits = made.to("cuda")(hidden.to("cuda"))
@@ -36,7 +36,7 @@ def test_a_gpu_gives_the_logits_of_the_cpu(dtype):
 @pytest.mark.parametrize("bias", [True, False])
 @pytest.mark.parametrize("dtype", HALF)
 @pytest.mark.parametrize("chunk", [1, 24 * 7, 2**22])
-def test_logits_and_gradients_are_those_of_a_float64_head(chunk, dtype, bias, monkeypatch):
+def test_logits_and_gradients_match_a_float64_head(chunk, dtype, bias, monkeypatch):
     monkeypatch.setattr(precision, "CHUNK", chunk)
     module = head(dtype, bias)
     hidden = states(dtype).requires_grad_(True)
@@ -54,7 +54,7 @@ def test_logits_and_gradients_are_those_of_a_float64_head(chunk, dtype, bias, mo
     torch.testing.assert_close(gradient.double(), exact, rtol=torch.finfo(dtype).eps / 2, atol=1e-5)
 
 
-def test_the_graph_keeps_no_widened_weights():
+def test_the_graph_keeps_no_float32_weights():
     module, kept = head(torch.bfloat16), []
     with torch.autograd.graph.saved_tensors_hooks(lambda t: kept.append(t) or t, lambda t: t):
         module(states(torch.bfloat16).requires_grad_(True))
@@ -63,14 +63,14 @@ def test_the_graph_keeps_no_widened_weights():
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_wider_heads_give_the_same_bits_as_before(dtype):
+def test_float32_and_float64_heads_are_unchanged(dtype):
     module, hidden = head(dtype), states(dtype)
     assert torch.equal(
         module(hidden), torch.nn.functional.linear(hidden, module.weight, module.bias)
     )
 
 
-def test_a_head_with_another_forward_is_left_alone():
+def test_a_head_with_a_custom_forward_is_unchanged():
     class Halved(Linear):
         def forward(self, hidden):
             return super().forward(hidden) / 2
@@ -79,15 +79,15 @@ def test_a_head_with_another_forward_is_left_alone():
     plain = torch.nn.functional.linear(hidden, module.weight, module.bias) / 2
     assert torch.equal(module(hidden), plain)
     module = Linear(24, 50).bfloat16()
-    module.forward = replaced = lambda hidden: hidden  # as hooks of accelerate set it
+    module.forward = replaced = lambda hidden: hidden  # set like by hooks of accelerate
     float32_head(module)
     assert module.forward is replaced
-    float32_head(None)  # a class may have no head
+    float32_head(None)  # some classes have no head
 
 
 @pytest.mark.parametrize("shape", ["llama-gqa", "llama-mha-tied"])
-def test_answers_are_chosen_by_the_same_logits_as_are_perturbed(shape):
-    """In bfloat16 the largest logits are often equal, and the first of them would win."""
+def test_generation_and_evaluation_use_the_same_logits(shape):
+    """In bfloat16 the largest logits are often tied, and the first would win."""
     model, _ = model_and_network(shape, torch.bfloat16)
     ids = torch.tensor([samples()[0].prompt_ids])
     with torch.no_grad():

@@ -1,4 +1,4 @@
-"""Reinitialised layers: which they are, and what of them stays."""
+"""Re-initialised layers: which weights change, their distribution and seed."""
 
 import pytest
 import torch
@@ -9,7 +9,7 @@ from pisoft.models.randomised import randomise_last_layers
 
 @pytest.fixture
 def weights():
-    """A function that returns the weights of a model by name, some layers reinitialised."""
+    """A function that returns the weights of a model by name, with some layers re-initialised."""
 
     def of(count, seed=1):
         model, _ = model_and_network("llama-gqa", torch.float32)
@@ -24,7 +24,7 @@ def changed(before, after):
     return {name for name in before if not torch.equal(before[name], after[name])}
 
 
-def test_the_last_layers_are_drawn_anew_and_nothing_else(weights):
+def test_only_the_last_layers_are_re_initialised(weights):
     whole = weights(0)
     last = max(int(name.split(".")[2]) for name in whole if ".layers." in name)
     matrices = {name for name, value in whole.items() if value.std(correction=0) > 0}
@@ -36,7 +36,7 @@ def test_the_last_layers_are_drawn_anew_and_nothing_else(weights):
     assert changed(whole, weights(99)) == everything
 
 
-def test_weights_keep_their_mean_and_deviation(weights):
+def test_weights_keep_their_mean_and_standard_deviation(weights):
     whole, drawn = weights(0), weights(99)
     for name in changed(whole, drawn):
         n = drawn[name].numel()
@@ -47,7 +47,7 @@ def test_weights_keep_their_mean_and_deviation(weights):
         assert drawn[name].std() == pytest.approx(spread, rel=4.5 / (2 * n) ** 0.5)
 
 
-def test_what_was_drawn_stays_with_more_layers_and_depends_on_the_seed(weights):
+def test_re_initialised_weights_depend_on_the_seed_and_not_on_the_count(weights):
     whole, one, two = weights(0), weights(1), weights(2)
     last = changed(whole, one)
     assert all(torch.equal(one[name], two[name]) for name in last)

@@ -1,4 +1,4 @@
-"""Small real models on real records, where they lie beside the repository."""
+"""Small real models on real records, if present beside the repository."""
 
 import pytest
 
@@ -36,8 +36,8 @@ def answered(request, config, shared):
     return list(classify(load_model(settings.model, folder), prompts, 4096))
 
 
-def test_the_models_answer_with_label_words_and_better_than_chance(answered):
-    """A prompt, mask or label token that is off would show here first."""
+def test_real_models_answer_with_label_words_and_beat_chance(answered):
+    """Wrong prompts, masks or label tokens would show here first."""
     assert sum(row["greedy_is_label"] for row in answered) >= 0.95 * RECORDS
     assert sum(row["correct"] for row in answered) >= 0.62 * RECORDS
 

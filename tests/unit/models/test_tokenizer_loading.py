@@ -24,19 +24,19 @@ def test_a_local_folder_is_read_without_the_hub(tmp_path):
     assert model_context(local_model(), tmp_path / "m") == 77
 
 
-def test_a_model_that_states_no_context_has_none(tmp_path):
+def test_a_model_without_a_stated_context_has_none(tmp_path):
     (tmp_path / "config.json").write_text('{"model_type": "mamba"}')
     assert model_context(local_model(), tmp_path) is None
 
 
-def test_an_absent_folder_is_named(tmp_path):
+def test_a_missing_folder_is_named(tmp_path):
     for load in (load_tokenizer, model_context):
         with pytest.raises(BenchmarkError, match=r"model 'toy': no such folder: .*nowhere"):
             load(local_model(), tmp_path / "nowhere")
 
 
 @pytest.mark.parametrize("content", [None, "{", "{}"])
-def test_a_folder_without_a_usable_tokenizer_is_one_clear_error(content, tmp_path):
+def test_a_folder_without_a_usable_tokenizer_gives_one_clear_error(content, tmp_path):
     if content is not None:
         (tmp_path / "tokenizer.json").write_text(content)
         (tmp_path / "config.json").write_text('{"model_type": "llama"}')

@@ -1,4 +1,4 @@
-"""The trial at loading: what cannot be followed is refused, by what it cannot be used for."""
+"""The trial at loading rejects unsupported models, for the uses they do not support."""
 
 import pytest
 import torch
@@ -18,7 +18,7 @@ IDS = torch.randint(0, VOCABULARY, (2, 14), generator=torch.Generator().manual_s
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
 @pytest.mark.parametrize("family", ["Gemma 2", "gpt-oss", "ModernBERT decoder"])
-def test_caps_sinks_and_a_head_named_decoder_are_followed_whatever_the_type(family, dtype):
+def test_caps_sinks_and_heads_named_decoder_are_supported_in_any_dtype(family, dtype):
     model = LanguageModel(network(family, ATTENTION_NAME, dtype), "toy")
     model.require("attention", "test")
     model.require("fixed routing", "test")
@@ -26,7 +26,7 @@ def test_caps_sinks_and_a_head_named_decoder_are_followed_whatever_the_type(fami
 
 @torch.no_grad()
 @pytest.mark.parametrize("family", ["Gemma 3n, text", "Gemma 4 E, text"])
-def test_an_ablated_token_is_not_read_in_any_layer_either(family):
+def test_an_ablated_token_is_not_read_by_any_layer(family):
     built = network(family, ATTENTION_NAME)
     model = LanguageModel(built, "toy")
     embeddings = model.embed(torch.tensor([[5, 7, 9], [5, 3, 9]]))
@@ -36,7 +36,7 @@ def test_an_ablated_token_is_not_read_in_any_layer_either(family):
 
 
 @torch.no_grad()
-def test_unknown_attention_arguments_cost_the_attention_only():
+def test_unknown_attention_arguments_disable_only_attention_access():
     built = random_model("llama-gqa").network
     for layer in built.model.layers:
         layer.self_attn.register_forward_pre_hook(
@@ -48,11 +48,11 @@ def test_unknown_attention_arguments_cost_the_attention_only():
     expected = built(IDS).logits[:, -1:]
     logits = model.next_token_logits(model.embed(IDS), torch.tensor([[13], [13]]))
     torch.testing.assert_close(logits, expected, **EAGER)
-    assert model.shareable(5, 14) == 0, "a prefix is shared though attention is not seen"
+    assert model.shareable(5, 14) == 0, "prefixes need visible attention"
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.float16, torch.bfloat16])
-def test_attention_that_is_off_by_a_percent_is_noticed_whatever_the_type(dtype):
+def test_attention_off_by_one_percent_is_detected_in_any_dtype(dtype):
     built = random_model("llama-gqa", dtype).network
 
     def scaled(module, _, output):
@@ -66,7 +66,7 @@ def test_attention_that_is_off_by_a_percent_is_noticed_whatever_the_type(dtype):
         model.require("attention", "test")
 
 
-def test_16_bit_weights_are_as_they_were():
+def test_the_trial_leaves_16_bit_weights_unchanged():
     built = random_model("llama-gqa", torch.bfloat16).network
     before = {name: value.clone() for name, value in built.state_dict().items()}
     LanguageModel(built, "toy")
@@ -75,7 +75,7 @@ def test_16_bit_weights_are_as_they_were():
         assert torch.equal(value, before[name])
 
 
-def test_what_comes_before_the_decoder_is_noticed():
+def test_computations_before_the_decoder_are_detected():
     built = random_model("llama-gqa").network
 
     class Scaled(type(built)):
@@ -89,7 +89,7 @@ def test_what_comes_before_the_decoder_is_noticed():
         LanguageModel(built, "toy")
 
 
-def test_what_comes_behind_the_head_is_part_of_the_logits():
+def test_logits_include_computations_after_the_head():
     model, plain = model_and_network("llama-gqa")
 
     class Scaled(type(model.network)):
@@ -104,7 +104,7 @@ def test_what_comes_behind_the_head_is_part_of_the_logits():
     torch.testing.assert_close(logits, 3 * plain(IDS).logits[[0, 1], [3, 13]], **EAGER)
 
 
-def test_layers_that_drop_the_probe_cost_the_attention_only():
+def test_layers_that_drop_the_probe_lose_only_attention_access():
     built = random_model("llama-gqa").network
     for layer in built.model.layers:
         layer.forward = lambda *args, forward=layer.forward, probe=None, **options: forward(
@@ -121,7 +121,7 @@ def test_layers_that_drop_the_probe_cost_the_attention_only():
     build("saliency").check(model)
 
 
-def test_a_window_that_is_longer_than_the_trial_is_tried(monkeypatch):
+def test_a_window_longer_than_the_trial_is_tried(monkeypatch):
     built = network("Mistral v0.1", ATTENTION_NAME)
     built.config.sliding_window = 4096
     LanguageModel(built, "toy").require("attention", "test")
@@ -135,15 +135,15 @@ def test_a_window_that_is_longer_than_the_trial_is_tried(monkeypatch):
         LanguageModel(built, "toy").require("attention", "test")
 
 
-def test_hidden_tokens_that_leave_no_gap_are_refused():
-    """BLOOM counts the tokens that are seen."""
+def test_models_that_renumber_positions_cannot_hide_tokens():
+    """BLOOM numbers positions by visible tokens."""
     model = LanguageModel(network("BLOOM", "eager"), "toy")
     with pytest.raises(BenchmarkError, match=r"operator 'hide': .* leave no gap"):
         Perturber(model, 100, operator="hide")
 
 
-def test_attention_that_cannot_be_held_is_refused(monkeypatch):
-    """A replay that recomputes attention must not pass for one."""
+def test_attention_that_cannot_be_fixed_is_refused(monkeypatch):
+    """A replay that recomputes attention must not pass the trial."""
     monkeypatch.setattr(
         "pisoft.models.attention.AttentionReplay.__call__",
         lambda _, inputs, default: inputs.weighted_values(inputs.probabilities()),
@@ -162,7 +162,7 @@ def bert(**options):
 
 
 def test_a_model_that_reads_ahead_is_refused():
-    """BERT, unless it is made a decoder: its answers at one step would depend on later steps."""
+    """For example BERT outside decoder mode: one step's answers would depend on later steps."""
     with pytest.raises(BenchmarkError, match=r"BertLM.* at a token depends on later tokens"):
         LanguageModel(bert(), "toy")
     model = LanguageModel(bert(is_decoder=True), "toy")
@@ -171,7 +171,7 @@ def test_a_model_that_reads_ahead_is_refused():
         build("value_zeroing").check(model)
 
 
-def test_an_exception_of_the_class_is_one_line():
+def test_an_exception_of_the_model_class_gives_one_line():
     built = random_model("llama-gqa").network
 
     def broken(*_):
@@ -185,7 +185,7 @@ def test_an_exception_of_the_class_is_one_line():
 
 @torch.no_grad()
 @pytest.mark.parametrize("value", [torch.nan, torch.inf])
-def test_weights_without_a_finite_logit_are_refused_before_any_job_needs_them(value):
+def test_weights_without_finite_logits_are_refused_at_loading(value):
     built = random_model("llama-gqa").network
     built.model.norm.weight[3] = value
     with pytest.raises(BenchmarkError, match="none of its logits is finite: its weights may hold"):
