@@ -1,4 +1,4 @@
-"""Published numbers beside a run's: what is compared, what is not, and what the page says."""
+"""Comparison with published numbers: compared cells, excluded cells, and the page."""
 
 import argparse
 import csv
@@ -51,7 +51,7 @@ def published():
 
 
 def statistics_rows(published, shift=0.0, half_width=0.01, models=(LLAMA,)):
-    """Rows of `statistics` and `timings` of a run that measured the published numbers, shifted."""
+    """Rows of `statistics` and `timings` of a run with the published numbers, shifted."""
     statistics, timings = [], []
     for cell in published[published["model"].isin(models)].itertuples():
         value, facts = cell.value + shift, cell._asdict()
@@ -83,7 +83,7 @@ def outcome(cells, dataset, method="deeplift", column=NS):
 
 
 @pytest.mark.parametrize("shift", [0.0, 0.009, 0.0104, -0.0104, 0.011, -0.011])
-def test_inside_is_what_a_plain_loop_says(published, shift):
+def test_inside_equals_a_plain_loop(published, shift):
     statistics, timings = statistics_rows(published, shift)
     cells = compared(published, statistics, timings)
     ours = {tuple(row[key] for key in KEYS): row for row in statistics}
@@ -104,7 +104,7 @@ def test_inside_is_what_a_plain_loop_says(published, shift):
     assert seen == ({"inside"} if abs(shift) < 0.01 else {"inside", "outside"})
 
 
-def test_a_number_of_something_else_is_not_compared(published):
+def test_numbers_on_other_models_or_datasets_are_not_compared(published):
     rows = statistics, _ = statistics_rows(published)
     fewer = compared(published, without(statistics, dataset="boolq_eraser"))
     assert outcome(fewer, "boolq_eraser") == "not run"
@@ -129,7 +129,7 @@ def slice_of(name, **changes):
     return PublishedJob.of(load_config(raw, ROOT / "config/catalogue", "test", load_method))
 
 
-def test_an_entry_is_the_paper_s_by_its_records_and_not_by_its_name(tmp_path):
+def test_entries_match_the_paper_by_their_records_and_not_by_name(tmp_path):
     (tmp_path / "boolq").mkdir()
     (tmp_path / "boolq/test.jsonl").touch()
     datasets = ["imdb", "sst2", "sst2_glue", "boolq", "boolq_eraser", "tellmewhy"]
@@ -142,7 +142,7 @@ def test_an_entry_is_the_paper_s_by_its_records_and_not_by_its_name(tmp_path):
     assert PublishedJob.model_validate_json(made.to_json()) == made
 
 
-def test_trained_local_and_run_file_entries_are_others(tmp_path):
+def test_trained_local_and_run_file_entries_are_not_the_papers(tmp_path):
     demo = slice_of("config")
     assert demo.other_models["demo-llama"] == "trained by the workflow"
     assert demo.other_datasets["demo-why"] == "records made by the workflow"
@@ -181,8 +181,8 @@ SHOWN = {
 
 
 @pytest.mark.parametrize("name", SHOWN)
-def test_it_shows_what_the_golden_says(published, name):
-    """Of a run in which DeepLIFT differs, some of Saliency failed, and ReAGent is missing."""
+def test_the_page_equals_its_golden_file(published, name):
+    """A run in which DeepLIFT differs, some of Saliency failed, and ReAGent is missing."""
     methods = ("random", "deeplift", "saliency", "reagent", "grad_ellm")
     few = published[published["method"].isin(methods)]
     statistics, timings = statistics_rows(few, shift=0.002)
@@ -209,7 +209,7 @@ def test_it_shows_what_the_golden_says(published, name):
 
 
 def with_other_options(settings):
-    """Return settings that are unlike those of paper.yaml in what no section of it says."""
+    """Return settings that differ from paper.yaml in keys it does not set."""
     grad_ellm = settings.options["grad_ellm"] | {"heads": "per_head"}
     changes = {
         "options": settings.options | {"grad_ellm": grad_ellm},
@@ -220,7 +220,7 @@ def with_other_options(settings):
 
 
 def script_output(folder, published):
-    """Return the files that the script writes of a run that measured the published numbers."""
+    """Return the files that the script writes for a run with the published numbers."""
     folder.mkdir()
     files = {kind: [folder / f"{kind}.parquet"] for kind in ("statistics", "timings")}
     for (kind, (path,)), rows in zip(files.items(), statistics_rows(published), strict=True):
@@ -242,12 +242,12 @@ def test_the_script_writes_every_cell_and_a_page_that_loads_nothing(published, t
 
 
 @needs_latex
-def test_latex_fits_two_columns_with_booktabs_alone(published, tmp_path):
+def test_latex_fits_two_columns_and_needs_only_booktabs(published, tmp_path):
     script_output(tmp_path / "run", published)
     typeset(tmp_path / "run/page.tex")
 
 
-def test_markup_in_a_text_stays_text(tmp_path):
+def test_markup_in_texts_is_escaped(tmp_path):
     hostile = "<script>alert(1)</script> & 50% \\x"
     page = Page(hostile, (Section(hostile, (hostile,), claims=(Claim(hostile),)),), hostile)
     write_html(page, tmp_path / "page.html")
@@ -261,7 +261,7 @@ def test_markup_in_a_text_stays_text(tmp_path):
     assert "& 50%" not in tex
 
 
-def test_the_depth_selected_on_what_is_reported_has_no_interval(published):
+def test_a_depth_selected_on_the_reported_samples_has_no_interval(published):
     """On every sample the deeper one is better by .1."""
     parts = (("development", range(4)), ("rest", range(4, 10)))
     values = {
@@ -293,13 +293,13 @@ EVERY = (*DATASETS, "average")
     [
         (1, {}, (), ()),
         (1, {"clamp": "none"}, ("auc_pi_soft_ns", "soft_ns"), EVERY),
-        (1, {"sampler": "count"}, SOFT, EVERY),  # masks with another law
+        (1, {"sampler": "count"}, SOFT, EVERY),  # masks with a different distribution
         (5, {}, SOFT, OPEN_TEXT),
         (1, {"step_interval": 3}, SOFT, OPEN_TEXT),
-        (1, {"draws": 3, "sampler": "latin"}, (), ()),  # only how precisely a number is known
+        (1, {"draws": 3, "sampler": "latin"}, (), ()),  # changes only the precision of a number
     ],
 )
-def test_numbers_that_an_unlike_setting_decides_are_not_compared(
+def test_numbers_decided_by_a_different_setting_are_not_compared(
     published, explained, evaluation, metrics, datasets
 ):
     evaluation = {"step_scores": "aggregated", "step_interval": 5, **evaluation}
@@ -310,14 +310,14 @@ def test_numbers_that_an_unlike_setting_decides_are_not_compared(
     assert ((cells["outcome"] == "other settings") == decided).all()
 
 
-def test_every_setting_that_can_change_a_number_is_beside_the_paper():
+def test_every_setting_that_can_change_a_number_is_compared():
     made = slice_of("paper")
     assert settings_of(made).keys() == SETTINGS.keys() | NO_NUMBER
     for one in compared_settings(made):
         assert one.here == one.setting.paper, "of open settings, SETTINGS has paper.yaml's reading"
 
 
-# Keys of a run file that decide none of the paper's numbers, or not by their value.
+# Keys of a run file whose values do not decide any of the paper's numbers.
 APART = {
     "run", "resources", "block_size", "local_root",  # where and how it runs
     "models", "datasets", "methods", "protocols", "restrictions", "catalogue",  # compared by name
@@ -327,14 +327,14 @@ APART = {
 }  # fmt: skip
 
 
-def test_every_section_of_a_run_file_is_compared_or_stands_apart():
+def test_every_section_of_a_run_file_is_compared_or_listed_as_exempt():
     compared = {key.split(".")[0] for key in SETTINGS} & RunFile.model_fields.keys()
     assert {*SECTIONS} <= compared
     assert RunFile.model_fields.keys() - compared == APART
 
 
-def test_readings_of_the_paper_are_stated_where_a_reader_looks():
-    """Each key of the docs' table stands in paper.yaml, or with the method's options."""
+def test_the_shipped_settings_state_every_reading_of_the_paper():
+    """Each key of the docs' table is set in paper.yaml or in the method's options."""
     page = (ROOT / "docs/explanation/what-the-paper-leaves-open.md").read_text("utf-8")
     keys = re.findall(r"\| `([a-z_0-9.]+)` \|$", page, re.MULTILINE)
     assert len(keys) > 15

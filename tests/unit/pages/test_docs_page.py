@@ -1,4 +1,4 @@
-"""The docs in a run: one page, whose links all lead to a place on it."""
+"""The docs in a run: one page whose links stay on it."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from pisoft.pages.docs import docs_page, section
         ("(https://a.b/c#d)", '<a href="https://a.b/c#d">text</a>'),
     ],
 )
-def test_a_link_leads_to_a_place_of_the_page_or_names_another_file(link, shown):
+def test_links_lead_to_anchors_on_the_page_or_name_another_file(link, shown):
     html, _ = section("reference/metrics.md", f"## Scores\n\n[text]{link}")
     assert html.splitlines() == ['<h3 id="metrics-scores">Scores</h3>', f"<p>{shown}</p>"]
 
 
-def test_the_page_is_whole_and_can_be_read_by_all(tmp_path):
+def test_the_page_is_complete_and_readable_by_all(tmp_path):
     path = tmp_path / "docs.html"
     text = docs_page({"Docs": ""})
     path.write_text(text, encoding="utf-8")

@@ -1,4 +1,4 @@
-"""The attribution explorer's data: what the page is given is what the files hold."""
+"""The attribution explorer's data equal the stored results."""
 
 import base64
 import hashlib
@@ -37,7 +37,7 @@ def data(run):
 
 
 def samples_of(data):
-    """Yield model, dataset and sample, whose steps have the scores that they share."""
+    """Yield model, dataset and sample, with shared scores copied to its steps."""
     for model in data["models"]:
         for dataset in model["datasets"]:
             for sample in dataset["samples"]:
@@ -50,8 +50,8 @@ def sample_of(data, model, dataset, name):
     return sample
 
 
-def test_it_shows_what_the_golden_says(tmp_path):
-    """Of every sample of the first model but the long one; other models differ in scores alone."""
+def test_the_data_equal_the_golden_file(tmp_path):
+    """Every sample of the first model but the long one; other models differ only in scores."""
     datasets = {
         name: [record for record in records if record.name != "long"]
         for name, records in DATASETS.items()
@@ -97,7 +97,7 @@ def test_every_score_is_the_stored_one_normalised_and_calibrated(tmp_path, how):
             np.testing.assert_allclose(shown, exact, rtol=0, atol=2e-5)
 
 
-def test_scores_that_steps_share_are_written_once(tmp_path):
+def test_scores_shared_by_steps_are_written_once(tmp_path):
     run = write_run(tmp_path, aggregated=True)
     data = explorer_data(run.files, settings(step_scores="aggregated"))
     sample = sample_of(data, "llama", "open", "two steps")
@@ -107,7 +107,7 @@ def test_scores_that_steps_share_are_written_once(tmp_path):
     np.testing.assert_allclose(scores["random"]["raw"], np.mean(raw, axis=0), rtol=1e-4)
 
 
-def test_what_was_not_measured_or_evaluated_is_left_out(run):
+def test_unmeasured_and_unevaluated_values_are_omitted(run):
     kinds = ("evidence_samples", "datamodel_samples", "soft")
     data = explorer_data(run.files | dict.fromkeys(kinds, ()), settings())
     for *_, sample in samples_of(data):
@@ -117,7 +117,7 @@ def test_what_was_not_measured_or_evaluated_is_left_out(run):
     assert step["methods"]["random"]["evaluation"] is None
 
 
-def test_a_scope_without_tokens_is_a_status(tmp_path):
+def test_an_empty_scope_has_a_status(tmp_path):
     run = write_run(tmp_path)
     for path in run.files["prompts"]:
         rows = read_rows(path, "prompts")
@@ -130,7 +130,7 @@ def test_a_scope_without_tokens_is_a_status(tmp_path):
     assert step["methods"] == {key: {"status": "no_content_tokens"} for key in METHODS}
 
 
-def test_the_first_samples_are_shown_and_all_are_counted(run):
+def test_only_the_first_samples_are_shown_but_all_are_counted(run):
     data = explorer_data(run.files, settings(samples=2))
     words = data["models"][0]["datasets"][0]
     assert [sample["id"] for sample in words["samples"]] == [
@@ -139,7 +139,7 @@ def test_the_first_samples_are_shown_and_all_are_counted(run):
     assert words["total"] == len(DATASETS["words"])
 
 
-def test_nothing_of_a_record_is_markup_and_nothing_is_lost(data):
+def test_records_are_escaped_without_loss(data):
     page = explorer_page(data)
     assert page.count("</script>") == 2
     assert page.count("<script") == 2
@@ -147,10 +147,12 @@ def test_nothing_of_a_record_is_markup_and_nothing_is_lost(data):
     text = packed_data(page)
     assert re.fullmatch("[A-Za-z0-9+/=]+", text)
     assert unpacked(text) == json.loads(json.dumps(data))
-    assert base64.b64decode(text)[4:8] == bytes(4), "no time, so that equal data are equal bytes"
+    assert base64.b64decode(text)[4:8] == bytes(4), (
+        "no timestamp, so that equal data are equal bytes"
+    )
 
 
-def test_the_page_loads_nothing_and_names_the_only_script_and_style_that_may_run(data):
+def test_the_page_loads_nothing_and_allows_only_its_own_script(data):
     page = explorer_page(data)
     (policy,) = re.findall(r'Content-Security-Policy" content="([^"]*)"', page)
     directives = html.unescape(policy).split("; ")
@@ -165,7 +167,7 @@ def test_the_page_loads_nothing_and_names_the_only_script_and_style_that_may_run
     assert not re.search(r"url\(|@import", head)
 
 
-def test_the_explorer_of_the_papers_run_stays_below_ten_megabytes(data):
+def test_the_explorer_of_the_papers_run_is_below_ten_megabytes(data):
     """It shows 690,000 scores: of 20 samples of five datasets, by 13, 13 and 8 methods."""
     scores = [entries for *_, sample in samples_of(data) for entries in sample["scores"]]
     count = sum(len(entry.get("raw", ())) for entries in scores for entry in entries.values())

@@ -25,7 +25,7 @@ from pisoft.pages.explorer import explorer_data, explorer_page
 
 pytestmark = pytest.mark.slow
 
-# Points at every token and reads what the page then says in every text.
+# Points at every token and reads the text that the page then shows everywhere.
 READ = """() => [...document.querySelectorAll('.card')].map((card) => ({
   method: card.dataset.method,
   label: card.querySelector('h2').textContent,
@@ -65,12 +65,12 @@ def page_file(run, tmp_path_factory):
 
 @pytest.fixture
 def opened(browser, page_file):
-    """Open the page; whatever a test does, it stays silent and offline."""
+    """Open the page; check after the test that it stayed offline and logged no errors."""
     visits = []
 
     def open_at(fragment="", **window):
         visits.append(visit(browser, page_file, fragment, **window))
-        # It is unpacked after it has loaded.
+        # Data are unpacked after loading.
         visits[-1].page.locator("#record dl").wait_for(state="attached")
         return visits[-1].page
 
@@ -136,13 +136,13 @@ def check(page, run, record, view, pi=None):
             assert float(retained[1]) == pytest.approx(exact.sum(), abs=0.01)
 
 
-def test_every_select_every_view_and_the_slider_show_the_stored_tokens_and_numbers(opened, run):
+def test_every_control_shows_the_stored_tokens_and_numbers(opened, run):
     page = opened()
     slider = page.get_by_label("Retaining probability π")
     every = [
         (name, one, step) for name in DATASETS for one in DATASETS[name] for step in steps_of(one)
     ]
-    # Other models differ in scores alone, long texts in size.
+    # Other models differ only in scores, long texts only in size.
     for model, cases in (("llama", every), ("mistral", every[:1])):
         for dataset, record, step in cases:
             choose(page, Model=model, Dataset=dataset, Sample=record.name)
@@ -194,13 +194,13 @@ def test_a_darker_token_has_a_higher_score_and_its_text_stands_out(opened):
 
 
 def luminance(colour):
-    """Relative luminance as WCAG 2 defines it."""
+    """Relative luminance as defined by WCAG 2."""
     levels = np.array(re.findall(r"\d+", colour)[:3], float) / 255
     linear = np.where(levels <= 0.04045, levels / 12.92, ((levels + 0.055) / 1.055) ** 2.4)
     return linear @ [0.2126, 0.7152, 0.0722]
 
 
-def test_records_cannot_bring_markup_or_scripts(opened):
+def test_records_cannot_inject_markup_or_scripts(opened):
     page = opened(f"sample={quote(DATASETS['words'][1].name)}&view=raw")
     for card in page.evaluate(READ):
         assert [token["text"] for token in card["tokens"]][1:-2] == list(HOSTILE)
@@ -220,7 +220,7 @@ def test_records_cannot_bring_markup_or_scripts(opened):
         "&&==",
     ],
 )
-def test_an_address_of_nothing_on_the_page_shows_the_first_sample(opened, fragment):
+def test_an_unknown_address_shows_the_first_sample(opened, fragment):
     page = opened(fragment)
     first = {"model": "llama", "dataset": "words", "sample": "plain", "step": "0"}
     assert first.items() <= address(page).items()
@@ -246,7 +246,7 @@ def test_a_view_can_be_linked(opened):
     assert other.get_by_label("raw").is_checked()
 
 
-def test_everything_is_reached_by_keyboard(opened):
+def test_everything_is_reachable_by_keyboard(opened):
     page = opened()
     assert page.title() == "Attribution explorer · tést"
     reached, active = [], "document.activeElement"
@@ -259,7 +259,7 @@ def test_everything_is_reached_by_keyboard(opened):
     assert reached.count("tokens") == len(METHODS)
 
 
-def test_letters_go_to_the_next_and_previous_sample_but_not_out_of_a_list(opened):
+def test_letter_keys_move_between_samples_within_the_list(opened):
     page = opened()
     names = [record.name for record in DATASETS["words"]]
     for key, sample in (("n", names[1]), ("p", names[0]), ("p", names[0])):
@@ -298,8 +298,8 @@ def test_arrow_keys_read_the_tokens_of_a_text_in_every_method(opened, run):
     assert float(value) == pytest.approx(raw[1], rel=5e-5)
 
 
-def test_it_shows_what_the_golden_says(opened):
-    """Of samples that are whole, failed, failed for one method, cut, or explained at two steps."""
+def test_the_page_equals_its_golden_file(opened):
+    """Samples that are complete, failed, failed for one method, cut, or explained at two steps."""
     lines, samples = [], ("sample=plain", "sample=failed", "sample=bytes", "sample=long")
     for fragment in (*samples, "dataset=open"):
         page = opened(f"{fragment}&order=run&pi=0.3&step=5")
@@ -313,13 +313,13 @@ def test_it_shows_what_the_golden_says(opened):
     goldens.compare("\n".join([*lines, ""]), goldens.file("finished run", "pages", "in_a_browser"))
 
 
-def test_a_part_of_a_run_says_how_much_of_it_is_shown(opened):
+def test_an_incomplete_explorer_states_how_much_it_shows(opened):
     page = opened("sample=plain")
     page.evaluate("shown.dataset.total = 9; update()")
     assert "8 of 9 samples" in page.locator("#record").inner_text()
 
 
-def test_methods_come_by_area_and_as_many_are_shown_as_are_asked_for(opened):
+def test_methods_are_sorted_by_area_and_limited_on_request(opened):
     for place, order in enumerate(("ns", "nc")):
         page = opened(f"sample=plain&order={order}")
         lines = page.locator(".measured", has_text="AUC, dynamic").all_inner_texts()
@@ -346,14 +346,14 @@ def test_the_first_heatmap_is_on_the_first_screen_of_a_phone(opened):
 
 
 @pytest.mark.parametrize("sample", ["long", "hostile </script><b>", "hebrew"])
-def test_nothing_is_wider_than_a_phone(opened, sample):
+def test_the_page_fits_a_phones_width(opened, sample):
     page = opened(f"sample={quote(sample)}&view=calibrated&tokens=all", width=360, height=740)
     assert page.evaluate("document.documentElement.scrollWidth") <= 360
     page.locator("#methods summary").click()
     assert page.evaluate("document.documentElement.scrollWidth") <= 360
 
 
-def test_a_run_that_measures_some_pi_only_says_why_no_sample_has_a_curve(run, browser, tmp_path):
+def test_a_run_with_few_pi_per_step_explains_missing_curves(run, browser, tmp_path):
     data = explorer_data(run.files, settings(pi_per_step=1))
     path = tmp_path / "sparse.html"
     path.write_text(explorer_page(data), "utf-8")
@@ -367,7 +367,7 @@ def test_a_run_that_measures_some_pi_only_says_why_no_sample_has_a_curve(run, br
     assert page.locator("#order").is_hidden()
 
 
-def test_lines_read_from_the_right_where_their_text_does(opened):
+def test_right_to_left_texts_run_from_the_right(opened):
     page = opened("sample=hebrew&tokens=all")
     tokens = page.locator(".card").first.locator(".tokens > span")
     boxes = [tokens.nth(3 + place).bounding_box() for place in range(len(HEBREW))]
@@ -378,7 +378,7 @@ def test_lines_read_from_the_right_where_their_text_does(opened):
     assert tokens.nth(0).bounding_box()["x"] < text["x"] + 20
 
 
-def test_a_browser_that_cannot_unpack_the_data_is_told_so(browser, page_file):
+def test_a_browser_without_decompression_shows_a_message(browser, page_file):
     page = browser.new_page()
     page.add_init_script("delete window.DecompressionStream")
     page.goto(page_file.as_uri())

@@ -1,4 +1,4 @@
-"""Sentences about results follow from their numbers; so do verdicts on the paper's findings."""
+"""Sentences about results and verdicts on the paper's findings follow from the numbers."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ THIRD = led_by(*GRADIENTS[:2], REST[0], GRADIENTS[2])
         ("highest", OPEN, {"order": led_by("saliency"), "untested": "saliency"}),
         ("highest", OPEN, {"untested": "saliency"}),
         ("dominant", OPEN, {"untested": "saliency"}),
-        # Grad-ELLM over all layers is not what the paper judges.
+        # The paper's claims are not about Grad-ELLM over all layers.
         ("highest", NOT_RUN, {"order": [ALL_LAYERS, *list(METHODS)[1:]]}),
         ("highest", NOT_RUN, {"order": ["saliency", ALL_LAYERS]}),
         # All three gradient methods are best, and every other method is worse.
@@ -151,7 +151,7 @@ THIRD = led_by(*GRADIENTS[:2], REST[0], GRADIENTS[2])
         ("late", FAILS, {"lower": 0.1}),
         ("late", FAILS, {"slope": -0.2}),
         ("late", OPEN, {"lower": -0.3, "upper": -0.1}),  # ahead nowhere
-        ("original", FAILS, {"rho_nc": -0.7}),  # the claim is of both metrics
+        ("original", FAILS, {"rho_nc": -0.7}),  # the claim concerns both metrics
         ("original", FAILS, {"rho_ns": -0.8, "rho_nc": -0.7}),
         # Dense scores need the permutation baseline of both metrics.
         ("dense", OPEN, {"gains": (0.1, -0.1)}),
@@ -174,7 +174,7 @@ def test_no_method_dominates_if_another_is_equivalent_to_the_best() -> None:
     assert "equivalent to it: Saliency; a difference of 0.062 would be found" in dominant.why
 
 
-def test_a_lower_half_that_is_not_significant_confirms_nothing() -> None:
+def test_an_insignificant_lower_half_confirms_nothing() -> None:
     numbers = numbers_of()
     rows = numbers.rows["advantage"]
     rows.loc[rows["part"] != "upper", "p_adjusted"] = 0.4
@@ -183,7 +183,7 @@ def test_a_lower_half_that_is_not_significant_confirms_nothing() -> None:
     assert "larger over π > 0.5 for 0 and smaller for 0" in late.why
 
 
-def test_without_random_scores_no_method_is_ahead_of_them_or_not() -> None:
+def test_without_random_scores_no_comparison_with_them_is_made() -> None:
     numbers = numbers_of()
     numbers.rows["advantage"] = numbers.rows["advantage"][:0]
     assert list(paper_findings(numbers, ["dynamic"]))[3].verdict == NOT_RUN
@@ -221,7 +221,7 @@ def test_the_answer_names_leader_runner_up_and_test(ns: Order, nc: Order, senten
     assert answer({NS: ns, NC: nc}) == sentence
 
 
-def test_of_several_rankings_the_answer_counts() -> None:
+def test_several_rankings_are_summarised_by_counts() -> None:
     leaders = ("saliency", "random", "saliency", "random", "attention")
     models = {f"model{k}": numbers_of(order=led_by(name)) for k, name in enumerate(leaders)}
     rows = {
@@ -234,12 +234,12 @@ def test_of_several_rankings_the_answer_counts() -> None:
     )
 
 
-def test_a_single_method_is_significantly_better_than_no_other() -> None:
+def test_a_single_method_is_compared_with_no_other() -> None:
     one = numbers_of(order=["saliency"])
     assert headline(one).endswith("is significant in none of them.")
 
 
-def test_no_difference_is_detectable_for_all_where_one_method_has_none() -> None:
+def test_no_common_detectable_difference_if_one_method_has_none() -> None:
     order = order_of({"a": np.nan, "b": 0.2, "c": 1}, [1, 2, 3])
     assert "detectable with 80 % power: 0.040" in order.rivals[0]
     order.rows.loc["c", "detectable"] = np.nan
@@ -253,7 +253,7 @@ def test_no_difference_is_detectable_for_all_where_one_method_has_none() -> None
         ([None, None], "none of 2 rankings."),
     ],
 )
-def test_metric_validation_counts_the_rankings_that_are_right(needed: list[Any], end: str) -> None:
+def test_metric_validation_counts_the_correct_rankings(needed: list[Any], end: str) -> None:
     rows = [
         result_row("statistics", value, metric=metric, dataset=f"set{index}", **{"n": 20, **keys})
         for index, value in enumerate(needed)
@@ -276,7 +276,7 @@ def test_metric_validation_counts_the_rankings_that_are_right(needed: list[Any],
         (0.003, "at most 0.3"),
     ],
 )
-def test_no_more_variance_is_numerical_noise_than_the_page_says(share: float, bound: str) -> None:
+def test_the_stated_bound_covers_the_share_of_numerical_noise(share: float, bound: str) -> None:
     rows = [
         result_row("statistics", value, metric=NC, method="m", part=part, dataset="films")
         for part, value in (("total", 1), ("numerical", share))

@@ -1,4 +1,4 @@
-"""The front page: what it says follows from the numbers, whatever they are."""
+"""The front page: its statements follow from the numbers."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -34,7 +34,7 @@ FILES = {
 
 
 def rows(case: Case, *kinds: str) -> dict[str, pd.DataFrame]:
-    """Return a result set as the page gets it, by kind."""
+    """Return a result set by kind, as passed to the page."""
     values = values_of(case)
     return {kind: frame(rows_of(kind, case, values[kind])) for kind in kinds}
 
@@ -58,12 +58,12 @@ def page_of(case: Case, numbers: Numbers | None = None, evidence: bool = True):
 @pytest.mark.parametrize(
     "name", ["several", "uneven", "no random scores", "no value", "one sample", "one method"]
 )
-def test_it_shows_what_the_golden_says(name):
+def test_the_page_equals_its_golden_file(name):
     page = page_of(CASES[name], evidence=name != "no random scores")
     goldens.compare(goldens.page_text(page), goldens.file(name, "pages", "index"))
 
 
-def test_the_page_says_which_datasets_a_model_has_where_they_differ():
+def test_the_page_lists_datasets_by_model_if_they_differ():
     numbers = numbers_of(TWO)
     rows = numbers.rows["statistics"]
     numbers.rows["statistics"] = rows.query("model != 'llama' or dataset != 'imdb'")
@@ -77,7 +77,7 @@ def test_the_page_says_which_datasets_a_model_has_where_they_differ():
     assert measured.paragraphs[1].endswith(sentence)
 
 
-def test_rankings_by_one_metric_share_a_scale_that_large_numbers_of_another_leave_alone():
+def test_rankings_share_a_scale_per_metric():
     numbers = numbers_of(TWO)
     large = numbers.rows["statistics"]
     for column in ("value", "low", "high"):
@@ -93,7 +93,7 @@ def test_rankings_by_one_metric_share_a_scale_that_large_numbers_of_another_leav
 
 
 @pytest.mark.parametrize("has_control", [True, False])
-def test_signs_and_shading_are_those_of_the_legend_with_and_without_random_scores(has_control):
+def test_marks_and_shading_match_the_legend(has_control):
     numbers = numbers_of(PLAIN)
     rows = numbers.rows["statistics"]
     rows[["p_adjusted", "p_equivalence"]] = 0.01
@@ -138,7 +138,7 @@ def test_the_first_screen_holds_answer_ranking_and_n(tmp_path):
         check_accessible(browser, path)
 
 
-def test_the_verdicts_are_text_that_begins_with_the_warning(tmp_path):
+def test_the_verdicts_are_text_and_start_with_the_warning(tmp_path):
     page = page_of(PLAIN)
     write_verdicts(page, tmp_path / "verdicts.txt")
     ((ns, nc),) = [section.rankings for section in page.sections if section.rankings]
@@ -152,7 +152,7 @@ def test_the_verdicts_are_text_that_begins_with_the_warning(tmp_path):
 
 
 @pytest.mark.parametrize(("quantization", "kind"), [("none", ""), ("nf4", ", nf4")])
-def test_facts_name_model_type_device_and_code(quantization, kind):
+def test_facts_state_model_dtype_device_and_code(quantization, kind):
     model = {"repository": "a/b", "revision": "main", "dtype": "bfloat16"}
     settings = {"model": model | {"quantization": quantization}}
     origins = {"B": {"settings": settings, "device": "NVIDIA X", "model_commit": "c0ffee"}}
