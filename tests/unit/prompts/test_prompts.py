@@ -129,7 +129,7 @@ def test_content_tokens_cover_exactly_the_text(tokenizer, text):
 
 
 @given(passage=TEXTS, question=TEXTS)
-def test_masks_of_two_fields_are_those_tokens_that_change_with_them(tokenizer, passage, question):
+def test_masks_of_two_fields_cover_the_tokens_that_depend_on_them(tokenizer, passage, question):
     passage, question = passage.strip() or "a", question.strip() or "b"
     assume(not spells_control_token(tokenizer, passage + "\n" + question))
     row = build(tokenizer, settings(QUESTION), sample(passage=passage, question=question))
@@ -151,7 +151,7 @@ def test_masks_of_two_fields_are_those_tokens_that_change_with_them(tokenizer, p
         ("Text: {text}", BRACES, BRACES),
     ],
 )
-def test_content_is_what_is_inserted_and_the_user_s_turn_is_not_the_system_s(
+def test_content_is_the_inserted_text_and_the_user_turn_excludes_the_system(
     tokenizer, content, text, expected
 ):
     messages = (SENTIMENT[0], {"role": "user", "content": content})
@@ -160,7 +160,7 @@ def test_content_is_what_is_inserted_and_the_user_s_turn_is_not_the_system_s(
     assert covered(tokenizer, row, "user_mask").strip() == content.replace("{text}", text)
 
 
-def test_white_space_around_message_and_text_is_left_out_whether_or_not_it_is_trimmed(tokenizer):
+def test_surrounding_white_space_is_excluded_from_masks(tokenizer):
     messages = ({"role": "user", "content": "\n Text: {text} \n"},)
     evidence = [{"field": "text", "start": 2, "end": 6}]
     row = build(tokenizer, settings(messages), sample(evidence, text="  good film "))
@@ -169,7 +169,7 @@ def test_white_space_around_message_and_text_is_left_out_whether_or_not_it_is_tr
     assert covered(tokenizer, row, "evidence_mask").strip() == "good"
 
 
-def test_evidence_tokens_cover_the_evidence_that_is_not_cut_away(tokenizer):
+def test_evidence_tokens_cover_the_evidence_that_truncation_leaves(tokenizer):
     text = "the film was 🙂 wonderful " + "from the first minute " * 40 + "dull"
     spans = [(text.index(word), text.index(word) + len(word)) for word in ("wonderful", "dull")]
     evidence = [{"field": "text", "start": start, "end": end} for start, end in spans]
@@ -195,7 +195,7 @@ def test_a_counterfactual_is_a_separate_prompt_with_the_evidence_of_the_clean_on
     assert one["input_ids"] == template_ids(tokenizer, OPEN, text=texts["other"])
 
 
-def test_a_failed_record_is_a_row_of_the_contract(tokenizer, tmp_path):
+def test_a_failed_record_is_a_valid_row(tokenizer, tmp_path):
     records = [sample([], text="good film"), sample(text="", status=EMPTY_RECORD)]
     rows = build_prompts(records, settings(), tokenizer, 100)
     write_rows(tmp_path / "prompts.parquet", "prompts", rows, {})
@@ -219,7 +219,7 @@ def test_a_record_that_spells_a_control_token_gets_a_status(tokenizer, text):
         assert row["input_ids"] == template_ids(tokenizer, SENTIMENT, text=text)
 
 
-def test_a_control_token_that_truncation_removes_does_no_harm(tokenizer):
+def test_a_truncated_control_token_is_harmless(tokenizer):
     text = "good film " * 40
     short = settings(OPEN, max_tokens=40)
     row = build(tokenizer, short, sample(text=text + "<|eot_id|>[/INST]"))
@@ -230,7 +230,7 @@ def test_a_control_token_that_truncation_removes_does_no_harm(tokenizer):
     assert row["status"] == CONTROL_TOKEN, "though it is a word of the model"
 
 
-def test_an_unknown_character_is_no_control_token():
+def test_an_unknown_character_is_not_a_control_token():
     tokenizer = mistral_tokenizer(byte_fallback=False)
     row = build(tokenizer, settings(SENTIMENT), sample(text="good 🙂 film"))
     assert row["input_ids"].count(tokenizer.unk_token_id) == 1
@@ -259,7 +259,7 @@ def test_truncation_never_touches_the_template(tokenizer, text, limit):
     assert row["input_ids"] == template_ids(tokenizer, SENTIMENT, text=kept)
 
 
-def test_the_longest_field_is_shortened_unless_another_is_named(tokenizer):
+def test_the_longest_field_is_truncated_unless_configured(tokenizer):
     record = sample(passage="a bridge crosses the river " * 20, question="does the bridge? " * 3)
     whole = len(template_ids(tokenizer, QUESTION, **record["fields"]))
     row = build(tokenizer, settings(QUESTION, max_tokens=whole - 30), record)
@@ -280,8 +280,8 @@ def test_the_longest_field_is_shortened_unless_another_is_named(tokenizer):
         ({}, None, None),
     ],
 )
-def test_a_prompt_uses_the_room_it_has(tokenizer, limits, context, longest):
-    """The context less what is generated is a limit like any other."""
+def test_a_prompt_fills_its_token_limit(tokenizer, limits, context, longest):
+    """The context minus the generation length is also a limit."""
     text = ("the film was wonderful from the first minute " * 60).strip()
     row = build(tokenizer, settings(SENTIMENT, **limits), sample(text=text), context)
     assert row["truncated"] == (longest is not None)
@@ -297,7 +297,7 @@ def test_a_prompt_uses_the_room_it_has(tokenizer, limits, context, longest):
     ("make", "pieces"),
     [(llama_tokenizer, ["Positive", "Negative"]), (mistral_tokenizer, ["▁Positive", "▁Negative"])],
 )
-def test_label_tokens_are_those_the_assistant_s_turn_begins_with(make, pieces):
+def test_label_tokens_are_first_tokens_of_the_assistant_turn(make, pieces):
     tokenizer = make()
     row = build(tokenizer, settings(SENTIMENT, label_words=LABELS), sample(text="a"))
     assert row["label_words"][:2] == ["Positive", "Negative"]
@@ -340,13 +340,13 @@ ALL_PRIVATE = "".join(map(chr, chat.PRIVATE_USE))
         (COUNTED, {"label_words": ("a", "b")}, "a", "model 'm', dataset 'd': the conversation"),
     ],
 )  # fmt: skip
-def test_what_cannot_become_a_prompt_is_one_line(template, changes, text, message):
+def test_invalid_prompts_give_one_line(template, changes, text, message):
     with pytest.raises(BenchmarkError, match=message) as error:
         build(changed(template), settings(OPEN, **changes), sample(text=text), context=100)
     assert "\n" not in str(error.value)
 
 
-def test_a_template_that_changes_case_keeps_its_masks_and_one_that_drops_the_record_has_none():
+def test_templates_may_change_case_but_not_drop_the_record():
     tokenizer = changed("{% for m in messages %}<{{ m['content'] | upper }}>{% endfor %}")
     row = build(tokenizer, settings(), sample(text="good film"))
     assert covered(tokenizer, row) == "GOOD FILM"
@@ -354,7 +354,7 @@ def test_a_template_that_changes_case_keeps_its_masks_and_one_that_drops_the_rec
     assert build(tokenizer, settings(), sample(text="a"))["status"] == NO_CONTENT_TOKENS
 
 
-def test_a_template_whose_loops_take_too_long_is_refused(monkeypatch):
+def test_a_template_that_renders_too_slowly_is_refused(monkeypatch):
     monkeypatch.setattr(chat, "LONGEST_RENDERING", 0.01)
     inner = "{% for b in range(99999) %}{{ b }}{% endfor %}"
     tokenizer = changed(f"{{% for a in range(99999) %}}{inner}{{% endfor %}}")
@@ -362,7 +362,7 @@ def test_a_template_whose_loops_take_too_long_is_refused(monkeypatch):
         build(tokenizer, settings(SENTIMENT), sample(text="a"))
 
 
-def test_a_template_that_writes_the_date_is_warned_about(caplog):
+def test_a_template_that_writes_the_date_gives_a_warning(caplog):
     tokenizer = changed("{{ strftime_now('%Y') }} {{ messages[0]['content'] }}")
     build(tokenizer, settings(), sample(text="a"))
     assert "today's date" in caplog.text

@@ -1,4 +1,4 @@
-"""What tokens say to a reader: their texts add up to the text, and stray bytes differ."""
+"""Displayed texts of tokens: they add up to the text, and stray bytes are marked."""
 
 import re
 
@@ -34,7 +34,7 @@ def test_the_texts_add_up_to_the_bytes_of_the_text(tokenizer, text):
     assert whole in (text.encode(), b" " + text.encode())  # SentencePiece adds it
 
 
-def test_a_leading_space_belongs_to_its_token_wherever_it_stands(tokenizer):
+def test_a_leading_space_belongs_to_its_token_at_any_position(tokenizer):
     texts = token_texts(tokenizer, encode(tokenizer, "the film was wonderful"))
     assert {" film", " was"} <= set(texts)
     (film,) = set(encode(tokenizer, "a film")) - set(encode(tokenizer, "a"))
@@ -50,13 +50,13 @@ def test_a_leading_space_belongs_to_its_token_wherever_it_stands(tokenizer):
         ([NOT_UTF8], r"\xef\xbf\xbd"),  # of the record, unlike a stray byte
     ],
 )
-def test_parts_of_a_character_are_written_as_bytes(name, parts, expected):
+def test_partial_characters_are_written_as_bytes(name, parts, expected):
     tokenizer = ALL[name]()
     ids = [token for part in parts for token in encode(tokenizer, part)]
     assert "".join(token_texts(tokenizer, ids)) == expected
 
 
-def test_byte_pieces_are_written_as_their_vocabulary_does_unless_they_are_whole_characters():
+def test_byte_pieces_keep_their_form_unless_they_are_characters():
     tokenizer = mistral_tokenizer()
     texts = token_texts(tokenizer, encode(tokenizer, "🙂"))
     assert texts[-4:] == ["<0xF0>", "<0x9F>", "<0x99>", "<0x82>"]
@@ -64,7 +64,7 @@ def test_byte_pieces_are_written_as_their_vocabulary_does_unless_they_are_whole_
     assert token_texts(tokenizer, [newline]) == ["\n"]
 
 
-def test_special_tokens_are_named_and_no_tokens_have_no_texts(tokenizer):
+def test_special_tokens_are_named_and_empty_inputs_have_no_texts(tokenizer):
     names = [tokenizer.eos_token, tokenizer.bos_token]
     assert token_texts(tokenizer, tokenizer.convert_tokens_to_ids(names)) == names
     assert token_texts(tokenizer, []) == []
