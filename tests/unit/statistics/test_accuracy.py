@@ -1,4 +1,4 @@
-"""What the models answered, recomputed in plain Python from the written rows."""
+"""Accuracy of the models' answers, recomputed in plain Python from the written rows."""
 
 import math
 from functools import partial
@@ -83,15 +83,15 @@ def test_open_generation_and_failed_samples_have_no_accuracy(tmp_path, status, n
     assert rows.loc["accuracy", "n"] == 0
 
 
-def test_samples_without_a_label_are_none_of_its_interval(tmp_path):
+def test_samples_without_a_label_do_not_enter_the_interval(tmp_path):
     answers = [("a", "ok", 1, False, True, True), ("b", "ok", 1, False, None, True)]
     rows = by_metric(write_answers(tmp_path, answers))
     assert rows.loc["accuracy", ["value", "n"]].tolist() == [1, 1]
     assert rows.loc["accuracy", "low"] == pytest.approx(wilson(1, 1)[0])
 
 
-def test_an_interval_is_of_clusters(tmp_path):
-    """Four texts with two questions each, of which two are answered rightly."""
+def test_intervals_account_for_clusters(tmp_path):
+    """Four texts with two questions each; two texts are answered correctly."""
     names = "abcdefgh"
     paths = write_answers(tmp_path, [(name, "ok", 1, False, name < "e", True) for name in names])
     records = [explained_rows.record(name, cluster=str(k // 2)) for k, name in enumerate(names)]
@@ -103,7 +103,7 @@ def test_an_interval_is_of_clusters(tmp_path):
     assert rows.loc["accuracy", ["low", "high"]].tolist() == pytest.approx(expected)
 
 
-def test_the_script_summarises_accuracy_and_refuses_files_that_do_not_match(tmp_path):
+def test_the_script_summarises_accuracy_and_refuses_mismatched_files(tmp_path):
     names, answers = ("sst2", "imdb"), [("a", "ok", 3, False, True, True)]
     written = [write_answers(tmp_path, answers, name) for name in names]
     prompts, generations = zip(*written, strict=True)

@@ -35,7 +35,7 @@ def mean_heights(rows, metric):
     return np.mean([[curve[pi] for pi in GRID] for curve in curves], axis=0)
 
 
-def test_every_number_of_a_cell_is_that_of_the_written_draws(tmp_path):
+def test_every_number_is_recomputed_from_the_written_draws(tmp_path):
     rows = {method: soft_rows(STEPS, seed) for seed, method in enumerate(("random", "mine"))}
     results = advantage(tmp_path, *((method, "sst2", rows[method]) for method in rows))
     for metric in ("ns", "nc"):
@@ -54,8 +54,8 @@ def test_every_number_of_a_cell_is_that_of_the_written_draws(tmp_path):
     assert (results["p_value"].notna() == (results["part"] != "at")).all(), "halves are tested"
 
 
-def test_points_are_of_the_samples_measured_there_and_halves_of_all(tmp_path):
-    """Of one sample alone, the error is unknown."""
+def test_points_use_the_samples_measured_there_and_halves_use_all(tmp_path):
+    """With a single sample, the error is unknown."""
     places, cells = {"a": 0.1, "b": 0.1, "c": 0.4, "d": 0.9, "e": 0.9}, []
     for seed, method in enumerate(("random", "mine")):
         rows = soft_rows(dict.fromkeys(places, 1), seed)
@@ -85,7 +85,7 @@ def test_points_are_of_the_samples_measured_there_and_halves_of_all(tmp_path):
     assert (halves["n"] == len(places)).all()
 
 
-def test_a_sample_that_failed_for_random_scores_or_the_method_has_no_difference(tmp_path):
+def test_failed_samples_have_no_difference(tmp_path):
     every = dict.fromkeys(itertools.product(STEPS, (0, 5, 10)), "nonfinite_attribution")
     results = advantage(
         tmp_path,
@@ -102,12 +102,12 @@ def test_a_sample_that_failed_for_random_scores_or_the_method_has_no_difference(
 
 
 @pytest.mark.parametrize("methods", [("mine", "other"), ("random",)])
-def test_without_random_scores_or_without_another_method_there_is_no_row(tmp_path, methods):
+def test_without_random_scores_or_another_method_there_are_no_rows(tmp_path, methods):
     assert advantage(tmp_path, *((m, "sst2", soft_rows(STEPS)) for m in methods)).empty
 
 
 @pytest.mark.parametrize("grid", [GRID, (0.05, 0.5, 0.95), (0.2, 0.6)])
-def test_halves_are_mean_heights_that_add_up_to_the_area(grid):
+def test_half_curves_add_up_to_the_area(grid):
     grid = np.array(grid)
     lower, upper, difference = half_weights(grid)
     line = 3 * grid + 1  # a trapezoid is exact for it
@@ -119,7 +119,7 @@ def test_halves_are_mean_heights_that_add_up_to_the_area(grid):
     assert whole == pytest.approx(np.trapezoid(values, grid))
 
 
-def test_a_grid_on_one_side_has_points_but_no_halves(tmp_path):
+def test_one_sided_grids_have_points_but_no_halves(tmp_path):
     assert half_weights(np.array([0.6, 0.9])).shape == (0, 2)
     rows = [row for row in soft_rows(STEPS) if row["pi"] != 0.9]
     results = advantage(tmp_path, ("random", "sst2", rows), ("mine", "sst2", rows))

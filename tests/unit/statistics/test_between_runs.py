@@ -1,4 +1,4 @@
-"""Two runs' orders of methods, compared by their files of statistics."""
+"""Comparison of two runs' method rankings from their statistics files."""
 
 import itertools
 
@@ -26,7 +26,7 @@ def run_folder(folder, values, dataset="sst2"):
     return folder
 
 
-def test_orders_of_two_runs_are_compared_over_the_methods_that_both_have(tmp_path):
+def test_rankings_are_compared_over_common_methods(tmp_path):
     common = ("random", "mine", "saliency", "occlusion")
     first, second = (0.1, 0.4, 0.3, 0.2), (0.3, 0.2, 0.5, 0.4)
     one = {**dict(zip(common, first, strict=True)), "gone": 0.9, "lost": 0.8}
@@ -43,7 +43,7 @@ def test_orders_of_two_runs_are_compared_over_the_methods_that_both_have(tmp_pat
     assert "1 says that both order all methods alike" in reading
 
 
-def test_averages_are_compared_over_the_same_datasets_only():
+def test_averages_are_compared_only_over_the_same_datasets():
     def statistics(*names):
         every = itertools.product((*names, "average"), ("mine", "random"))
         rows = pd.DataFrame(every, columns=["dataset", "method"]).reset_index(names="value")
@@ -68,7 +68,7 @@ def test_runs_without_a_common_method_have_no_tau(tmp_path):
         (["one", "elsewhere"], "no protocol, model and dataset in common"),
     ],
 )
-def test_bad_runs_give_one_line(tmp_path, names, words):
+def test_invalid_runs_give_one_line(tmp_path, names, words):
     run_folder(tmp_path / "one", {"mine": 0.5})
     run_folder(tmp_path / "elsewhere", {"mine": 0.5}, "imdb")
     finished = script_runs.call("compare_runs", *(tmp_path / name for name in names))

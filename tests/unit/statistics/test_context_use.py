@@ -1,4 +1,4 @@
-"""How far the evidence that was used is recovered, by length and depth."""
+"""Recovery of the evidence in use, by length and depth."""
 
 import numpy as np
 import pytest
@@ -16,7 +16,7 @@ METHODS = ("random", "mine")
 
 @pytest.fixture(scope="module")
 def samples():
-    """Return rows of twelve samples of each dataset, of which every fourth was left out."""
+    """Return rows of twelve samples per dataset, of which every fourth was excluded."""
     rows = []
     for dataset, tokens in LENGTHS.items():
         for number in range(12):
@@ -55,7 +55,7 @@ def mean_of(samples, dataset, metric, method, fifth=None):
     return np.mean(values or np.nan), len(values)
 
 
-def test_every_number_is_that_of_brute_force_and_reviews_without_a_task_have_none(samples, results):
+def test_numbers_equal_brute_force_and_need_a_planted_task(samples, results):
     assert {dataset for _, dataset, *_ in results} == {*TASKS, "average"}
     assert sum(part == "depth" for _, _, part, *_ in results) > 30
     for (task, dataset, part, position, metric, method), row in results.items():
@@ -68,7 +68,7 @@ def test_every_number_is_that_of_brute_force_and_reviews_without_a_task_have_non
         assert (position is None) == (part == "all")
 
 
-def test_every_depth_is_in_the_nearest_fifth():
+def test_depths_are_rounded_to_the_nearest_fifth():
     for depth in np.linspace(0, 1, 101):
         assert abs(fifth_of(depth) - depth) <= 0.1 + 1e-9
     assert [fifth_of(depth) for depth in (0, 0.2, 0.999, 1)] == [0.1, 0.3, 0.9, 0.9]

@@ -1,4 +1,4 @@
-"""Datamodel scores from stored draws, against the evaluation's own masks, SciPy and brute force."""
+"""Datamodel scores from stored draws against the evaluation's masks, SciPy and brute force."""
 
 import functools
 import itertools
@@ -60,7 +60,7 @@ def random_masks(count=200, probability=0.4, seed=3):
 
 @pytest.mark.parametrize("sampler", ["iid", "latin", "count"])
 @pytest.mark.parametrize("normalisation", ["minmax", "rank", "max"])
-def test_masks_are_those_of_the_evaluation_bit_for_bit(tmp_path, sampler, normalisation):
+def test_masks_equal_those_of_the_evaluation_bit_for_bit(tmp_path, sampler, normalisation):
     settings = settings_of(sampler=sampler, normalisation=normalisation)
     raw = np.random.default_rng(4).normal(size=TOKENS).astype(np.float32)
     expected, rows = evaluated(explained_rows.attribution("a", raw, 5), settings)
@@ -76,7 +76,7 @@ def test_masks_are_those_of_the_evaluation_bit_for_bit(tmp_path, sampler, normal
 
 
 def by_scipy(masks, scores, changes):
-    """The four numbers of one method, by the shortest way there is."""
+    """The four numbers of one method, in the most direct computation."""
     kept, removed, drop = masks @ scores, ~masks @ scores, -changes
     ranks = [rankdata(values) for values in (kept, changes)]
     line = np.stack([rankdata(masks.sum(axis=1)), np.ones(len(masks))], axis=1)
@@ -91,7 +91,7 @@ def by_scipy(masks, scores, changes):
 
 
 @pytest.mark.parametrize("levels", [3, 1025])
-def test_numbers_are_those_of_scipy_and_of_the_best_scale_by_search(levels):
+def test_numbers_equal_scipys_and_a_search_for_the_best_scale(levels):
     generator = np.random.default_rng(levels)
     scores = generator.integers(levels, size=(TOKENS, 4)) / (levels - 1)
     masks = random_masks()
@@ -101,8 +101,8 @@ def test_numbers_are_those_of_scipy_and_of_the_best_scale_by_search(levels):
     np.testing.assert_allclose(result, expected, rtol=1e-6, atol=1e-9)
 
 
-def test_masks_of_equal_mass_are_ties_however_they_were_added_up():
-    """0.1 + 0.2 + 0.3 is another float in another order."""
+def test_masks_of_equal_mass_are_ties_despite_rounding():
+    """0.1 + 0.2 + 0.3 depends on the order of addition."""
     scores = np.array([[0.1], [0.2], [0.3], [0.3], [0.2], [0.1], [0.7], [0.0], [1.0]])
     masks = np.zeros((8, TOKENS), bool)
     for mask, places in zip(masks, itertools.product((0, 5), (1, 4), (2, 3)), strict=True):
@@ -112,7 +112,7 @@ def test_masks_of_equal_mass_are_ties_however_they_were_added_up():
     assert mask_metrics(masks, scores, changes)[0, 0] == pytest.approx(expected)
 
 
-def test_what_does_not_vary_and_fewer_than_three_masks_are_undefined():
+def test_scores_are_undefined_without_variance_or_three_masks():
     masks = random_masks()
     scores = WEIGHTS[:, None]
     assert np.isnan(mask_metrics(masks, scores, np.full(len(masks), -0.25))).all()
@@ -186,7 +186,7 @@ def test_the_summary_finds_the_true_weights_under_each_protocol(tmp_path, step_s
             assert values[protocol, "true", sample, metric] == result
 
 
-def test_a_sample_is_the_mean_over_the_steps_whose_draws_there_are(tmp_path):
+def test_samples_are_means_over_the_steps_with_draws(tmp_path):
     steps = {("a", 0): OK, ("a", 5): OK, ("a", 10): "empty_generation"}
     values = summarised(tmp_path, steps, raw={"other": WEIGHTS[::-1]})
     masks = [evaluated(row, settings_of())[0] for row in control_rows(steps)[:2]]
@@ -195,7 +195,7 @@ def test_a_sample_is_the_mean_over_the_steps_whose_draws_there_are(tmp_path):
         assert values["dynamic", "other", "a", metric] == (pytest.approx(expected, abs=1e-5), OK)
 
 
-def test_what_is_undefined_is_a_row_that_says_why(tmp_path):
+def test_undefined_numbers_are_rows_with_a_reason(tmp_path):
     steps = {("a", 0): OK, ("failed", 0): "empty_generation"}
     raw = {"equal": np.ones(TOKENS), "broken": None, "other": WEIGHTS}
     targets = {"sst2": ("other",), "imdb": ("equal",)}
@@ -212,7 +212,7 @@ def test_what_is_undefined_is_a_row_that_says_why(tmp_path):
         assert {*summarised(tmp_path, {("a", 0): OK}, effects).values()} == {(None, status)}
 
 
-def test_draws_of_other_scores_or_settings_are_refused(tmp_path):
+def test_draws_from_other_scores_or_settings_are_refused(tmp_path):
     row = explained_rows.attribution("a", WEIGHTS)
     _, rows = evaluated(row, settings_of())
     prompts = [explained_rows.prompt("a", ["t"] * TOKENS)]

@@ -1,4 +1,4 @@
-"""After how many records of a run a comparison was decided."""
+"""Number of records after which a comparison is decided."""
 
 from __future__ import annotations
 
@@ -47,19 +47,19 @@ def decided(folder: Path, **changed: Any) -> pd.DataFrame:
     return rows.set_index(["part", "method", "other"])
 
 
-def test_a_good_method_is_decided_early_and_a_poor_one_stays_open(tmp_path: Path) -> None:
+def test_clear_differences_are_decided_early_and_small_ones_stay_open(tmp_path: Path) -> None:
     rows = decided(tmp_path)
     good, poor = rows.loc["", "good", "random"], rows.loc["", "poor", "random"]
     assert (good["text"], poor["text"]) == ("higher", "open")
     assert good["n"] < 60
     assert 0 <= good["low"] < good["value"] < good["high"]
-    assert good["value"] == pytest.approx(0.4, abs=0.1), "of the records read until then"
+    assert good["value"] == pytest.approx(0.4, abs=0.1), "over the records read so far"
     assert good["p_adjusted"] <= 0.05 < poor["p_adjusted"]
     assert poor["n"] == 300
     assert set(rows.loc["by_test"]["n"]) == {300}
 
 
-def test_a_leader_that_records_choose_is_compared_as_strictly_as_all_pairs_are(
+def test_a_leader_chosen_from_the_data_is_tested_like_all_pairs(
     tmp_path: Path,
 ) -> None:
     leader, every = (decided(tmp_path, against=name).loc[""] for name in ("leader", "all_pairs"))
@@ -70,7 +70,7 @@ def test_a_leader_that_records_choose_is_compared_as_strictly_as_all_pairs_are(
     assert leader["n"].iloc[0] > decided(tmp_path).loc["", "good", "random"]["n"]
 
 
-def test_verdicts_stand_beside_those_of_the_test_over_all_records(tmp_path: Path) -> None:
+def test_verdicts_are_listed_beside_the_test_over_all_records(tmp_path: Path) -> None:
     tests = decided(tmp_path, against="leader").loc["by_test"]
     assert tests["text"].to_dict() == {
         ("random", "good"): "lower",
@@ -79,7 +79,7 @@ def test_verdicts_stand_beside_those_of_the_test_over_all_records(tmp_path: Path
     assert tests["value"].to_dict() == {("random", "good"): -0.2, ("poor", "good"): -0.2}
 
 
-def test_methods_without_a_common_record_are_not_tested() -> None:
+def test_methods_without_common_records_are_not_tested() -> None:
     decided = pd.DataFrame([{**CELL, "method": "a", "other": "b", "available": 0}])
     comparison = result_row("comparisons", 1.0, **CELL, method="c", other="b", p_adjusted=0.01)
     (row,) = by_test(decided, pd.DataFrame([comparison])).to_dict("records")
@@ -89,7 +89,7 @@ def test_methods_without_a_common_record_are_not_tested() -> None:
 @pytest.mark.parametrize(
     ("changed", "smaller"), [({"margin": 0.5}, False), ({"pool": {"sst2": 300}}, True)]
 )
-def test_a_margin_and_a_finite_population_decide_more(
+def test_a_margin_or_a_finite_population_decides_more(
     tmp_path: Path, changed: dict[str, Any], smaller: bool
 ) -> None:
     before, after = decided(tmp_path), decided(tmp_path, **changed)
@@ -102,7 +102,7 @@ def test_a_margin_and_a_finite_population_decide_more(
     assert (width["after"] < width["before"]) == smaller
 
 
-def test_a_smaller_clip_decides_after_fewer_records_by_its_metric_alone(tmp_path: Path) -> None:
+def test_a_smaller_clip_speeds_up_only_its_metric(tmp_path: Path) -> None:
     wide, narrow, comprehensiveness = (
         decided(tmp_path, **one).loc["", "good", "random"]
         for one in ({}, {"clip_ns": 0.5}, {"clip_nc": 0.5})
@@ -112,10 +112,10 @@ def test_a_smaller_clip_decides_after_fewer_records_by_its_metric_alone(tmp_path
     assert narrow["value"] <= 0.5
 
 
-def test_records_that_are_not_independent_decide_nothing(tmp_path: Path) -> None:
+def test_dependent_records_decide_nothing(tmp_path: Path) -> None:
     assert decided(tmp_path, clustered=["sst2"]).empty
 
 
-def test_a_pool_smaller_than_what_was_read_is_refused(tmp_path: Path) -> None:
+def test_a_pool_smaller_than_the_records_read_is_refused(tmp_path: Path) -> None:
     with pytest.raises(BenchmarkError, match=r"stop\.pool\.sst2: 299 .* fewer than the 300"):
         decided(tmp_path, pool={"sst2": 299})

@@ -54,7 +54,7 @@ def plain_gini(values):
         (GENERATOR.random(50), None),
     ],
 )
-def test_gini_of_closed_forms_and_as_mean_difference_of_pairs(values, expected):
+def test_gini_equals_closed_forms_and_mean_pair_differences(values, expected):
     values = np.asarray(values, dtype=float)
     expected = plain_gini(values) if expected is None else expected
     assert gini(values) == pytest.approx(expected, abs=1e-4)
@@ -72,7 +72,7 @@ def test_densities_are_means_over_samples(tmp_path):
             assert numbers == pytest.approx(expected)
 
 
-def test_correlations_are_taken_within_samples_over_the_methods_with_both_numbers(tmp_path):
+def test_correlations_are_within_samples_over_methods_with_both_numbers(tmp_path):
     missing = [("attention", "s2"), *((m, "s3") for m in METHODS[1:])]
     _, correlations = summarised(tmp_path, missing=missing)
     rows = correlations.set_index(["metric", "dataset", "other", "part"])
@@ -88,8 +88,8 @@ def test_correlations_are_taken_within_samples_over_the_methods_with_both_number
     assert (rows["p_adjusted"] >= rows["p_value"]).all()
 
 
-def test_scores_by_rank_are_equally_dense_so_that_nothing_correlates_with_it():
-    """Their means differ by rounding alone, which depends on the order of the tokens."""
+def test_rank_scores_have_equal_density_and_no_correlation():
+    """Their means differ only by rounding, which depends on the order of the tokens."""
     raw = np.random.default_rng(2).random((4, 28))
     method_scores = {m: normalise(one, "rank") for m, one in zip(METHODS, raw, strict=True)}
     assert len({scores.mean() for scores in method_scores.values()}) > 1
@@ -104,14 +104,14 @@ def test_scores_by_rank_are_equally_dense_so_that_nothing_correlates_with_it():
     assert correlations.isna().all(axis=None)
 
 
-def test_ties_two_methods_and_equal_numbers():
+def test_correlations_handle_ties_two_methods_and_constants():
     one = np.array([[1, 2, 2, 3], [1, 2, np.nan, np.nan], [1, 1, 1, 1]])
     other = np.array([[1, 3, 2, 4], [1, 2, 3, 4], [1, 2, 3, 4]])
     expected = [spearmanr(one[0], other[0])[0], np.nan, np.nan]
     assert rank_correlations(one, other) == pytest.approx(expected, nan_ok=True)
 
 
-def test_without_random_scores_or_all_areas_of_a_sample_there_are_fewer_correlations(tmp_path):
+def test_missing_areas_reduce_the_correlations(tmp_path):
     density, correlations = summarised(tmp_path, METHODS[1:], pi_per_step=2)
     assert set(correlations["part"]) == {"without random"}
     assert set(correlations["metric"]) == {"soft_ns"}

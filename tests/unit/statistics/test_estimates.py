@@ -61,7 +61,7 @@ def drawn_samples(n, resamples, dataset="d", seed=1):
     return keyed_generator(seed, "bootstrap", dataset).integers(n, size=(resamples, n))
 
 
-def test_intervals_of_medians_are_percentiles_widened_to_students_t():
+def test_median_intervals_are_percentiles_widened_to_students_t():
     values = np.random.default_rng(1).gamma(2, size=13)
     row = row_of(replace(means({"x": values}), medians=[True]), 1200)
     draws = np.median(values[drawn_samples(13, 1200)], axis=1)  # more than one chunk
@@ -73,7 +73,7 @@ def test_intervals_of_medians_are_percentiles_widened_to_students_t():
     assert np.isnan(row["skewness"])
 
 
-def test_intervals_of_means_end_where_halls_t_is_students_t():
+def test_mean_intervals_invert_halls_t():
     values = np.random.default_rng(1).gamma(2, size=13)
     row = row_of(means({"x": values}), 1200)
     draws = values[drawn_samples(13, 1200)].mean(axis=1)
@@ -87,7 +87,7 @@ def test_intervals_of_means_end_where_halls_t_is_students_t():
     assert row[["n", "n_failed"]].tolist() == [13, 0]
 
 
-def test_intervals_of_shares_are_wilsons_widened_to_students_t():
+def test_share_intervals_are_wilsons_widened_to_students_t():
     values = {"x": [1.0] * 3 + [0.0] * 17}
     rows = rows_of({"d": means(values, "gini")})
     level = 2 * norm.sf(np.sqrt(20 / 19) * t.ppf(0.975, 19))
@@ -95,8 +95,8 @@ def test_intervals_of_shares_are_wilsons_widened_to_students_t():
     assert rows.loc["d"].iloc[0][["low", "high"]].tolist() == pytest.approx(expected)
 
 
-def test_intervals_of_ratios_cover_the_truth_in_95_percent():
-    """Denominators decide how far they reach: they cover 91 % without their covariance."""
+def test_ratio_intervals_cover_the_truth_in_95_percent():
+    """Denominators affect their width: without the covariance, coverage is 91 %."""
     generator = np.random.default_rng(3)
     denominators = generator.lognormal(0, 0.8, (12, 1000))
     columns = generator.gamma(1, size=denominators.shape), denominators
@@ -106,7 +106,7 @@ def test_intervals_of_ratios_cover_the_truth_in_95_percent():
     assert 0.93 <= ((rows["low"] <= truth) & (truth <= rows["high"])).mean() <= 0.97
 
 
-def test_a_ratio_of_sums_leaves_failed_samples_out_of_both_and_is_tested_by_what_each_adds():
+def test_ratios_of_sums_exclude_failed_samples_from_both_sums():
     top, bottom = frame({"x": [0.1, 0.5, 0.2, 0.9, NAN]}), frame({"x": [1.0, 2.0, 1.5, 4.0, 3.0]})
     samples = Samples(top, bottom, top.isna().sum())
     numbers = row_of(samples)[["value", "n", "n_failed"]].tolist()
@@ -118,7 +118,7 @@ def test_a_ratio_of_sums_leaves_failed_samples_out_of_both_and_is_tested_by_what
 
 @settings(deadline=None)
 @given(st.lists(st.floats(0, 9) | st.just(NAN), min_size=1, max_size=9), st.integers(0, 1_000_000))
-def test_medians_of_counts_are_those_of_the_repeated_values(values, seed):
+def test_weighted_medians_equal_medians_of_repeated_values(values, seed):
     values = np.array(values)
     counts = np.random.default_rng(seed).integers(0, 3, (5, values.size)).astype(float)
     repeated = [np.repeat(values, row.astype(int)) for row in counts]
@@ -128,7 +128,7 @@ def test_medians_of_counts_are_those_of_the_repeated_values(values, seed):
 
 
 @pytest.mark.filterwarnings("error")
-def test_one_sample_has_no_interval_and_none_has_no_value():
+def test_a_single_sample_has_no_interval_and_none_has_no_value():
     rows = rows_of({"d": means({"one": [2.0, NAN], "none": [NAN, NAN], "two": [2.0, 4.0]})})
     ends = rows.loc[("d", "m", "two"), ["low", "high"]].tolist()
     assert ends == pytest.approx(t.interval(0.95, 1, 3, 1))
@@ -141,7 +141,7 @@ def test_one_sample_has_no_interval_and_none_has_no_value():
     assert empty["value"].isna().all()
 
 
-def test_an_average_is_over_the_datasets_that_have_the_metric_and_needs_all_of_these():
+def test_averages_need_all_datasets_with_the_metric():
     both = pd.concat([frame({"x": [1.0, 3.0], "y": [4.0, 4.0]}), frame({"x": [3.0, 7.0]}, "other")],
                      axis="columns")  # fmt: skip
     datasets = {"a": Samples.for_means(both), "b": means({"x": [6.0, 8.0]})}
@@ -154,11 +154,11 @@ def test_an_average_is_over_the_datasets_that_have_the_metric_and_needs_all_of_t
     tests = tests.set_index(["dataset", "metric", "method"])
     assert (AVERAGE, "m", "y") not in tests.index
     assert tests.loc[(AVERAGE, "other", "x"), ["value", "n"]].tolist() == [5, 2]
-    assert not [*rows["n_clusters"].dropna(), *tests["n_clusters"].dropna()], "each by itself"
+    assert not [*rows["n_clusters"].dropna(), *tests["n_clusters"].dropna()], "each separately"
 
 
 @pytest.mark.parametrize("type_of_texts", ["object", "category"])
-def test_a_matrix_is_in_order_of_appearance_and_has_nan_without_a_row(type_of_texts):
+def test_a_matrix_keeps_row_order_and_fills_gaps_with_nan(type_of_texts):
     texts = pd.DataFrame({"sample_id": ["b", "a", "b"], "metric": "m", "method": ["z", "z", "y"]})
     rows = texts.astype(type_of_texts).assign(value=[1.0, 2.0, 3.0])
     matrix = sample_matrix(rows, ["metric", "method"])
@@ -167,7 +167,7 @@ def test_a_matrix_is_in_order_of_appearance_and_has_nan_without_a_row(type_of_te
     assert matrix.to_numpy().tolist() == [[1, 3], [2, pytest.approx(NAN, nan_ok=True)]]
 
 
-def test_an_average_weighs_datasets_equally_and_is_tested_with_the_samples_of_all():
+def test_averages_weigh_datasets_equally_and_use_all_samples():
     generator = np.random.default_rng(10)
     datasets = {name: means({"x": [*generator.random(n), NAN]}) for name, n in (("a", 5), ("b", 8))}
     row = average_tests(datasets, 10).iloc[0]
@@ -182,7 +182,7 @@ def test_an_average_weighs_datasets_equally_and_is_tested_with_the_samples_of_al
     assert row[["value", "n", "n_failed"]].tolist() == pytest.approx([parts.sum(), 13, 2])
 
 
-def test_an_average_is_as_uncertain_as_the_dataset_of_few_samples_makes_it():
+def test_averages_are_as_uncertain_as_their_smallest_dataset():
     """Without skewness, intervals are Welch's; pooled degrees of freedom cover 90 % here."""
     values = {"few": np.array([-3.0, -1, 0, 1, 3]), "many": 5 + np.linspace(-1, 1, 60)}
     row = rows_of({name: means({"x": column}) for name, column in values.items()})
@@ -191,7 +191,7 @@ def test_an_average_is_as_uncertain_as_the_dataset_of_few_samples_makes_it():
     assert ends == pytest.approx([welch.low / 2, welch.high / 2])
 
 
-def test_an_average_of_shares_of_none_and_all_is_not_certain():
+def test_averages_of_extreme_shares_have_an_interval():
     parts = {"none": [0.0] * 24, "all": [1.0] * 24, "half": [0.0, 1] * 12}
     datasets = {name: means({"x": column}, "not_flipped") for name, column in parts.items()}
     rows = rows_of(datasets).xs("x", level="method").droplevel("metric")
@@ -200,7 +200,7 @@ def test_an_average_of_shares_of_none_and_all_is_not_certain():
     assert rows.loc[AVERAGE, ["low", "high"]].tolist() == pytest.approx(expected)
 
 
-def test_equivalence_is_tested_where_there_is_a_margin_and_corrected_within_families():
+def test_equivalence_needs_a_margin_and_is_corrected_within_families():
     generator = np.random.default_rng(12)
     samples = {"d": means({name: generator.normal(0.02, 0.1, 40) for name in "abc"})}
     assert paired_tests(samples, drawing(100), ["metric"])["p_equivalence"].isna().all()
@@ -213,13 +213,13 @@ def test_equivalence_is_tested_where_there_is_a_margin_and_corrected_within_fami
     assert together[ordered.index].tolist() == pytest.approx(expected.tolist())
 
 
-def test_few_samples_that_agree_are_not_equivalent():
+def test_a_few_equal_samples_are_not_equivalent():
     agreeing = {name: means({"x": np.zeros(n)}) for name, n in (("a", 3), ("b", 4))}
     rows = paired_tests(agreeing, drawing(100), ["metric"], 0.1).set_index("dataset")
     assert rows["p_equivalence"].to_dict() == {"a": 2**-2, "b": 2**-3, AVERAGE: 2**-6}
 
 
-def test_columns_without_a_value_and_parts_that_are_not_tested_have_no_p_value():
+def test_missing_columns_and_untested_parts_have_no_p_value():
     parts = {"own": frame({"x": [1.0, 2.0], "y": [NAN, NAN]}), "gain": frame({"x": [1.0, 3.0]})}
     cells = {("m", "d"): pd.concat(parts, axis="columns", names=["part"])}
     for tested in (["own", "gain"], ["gain"], ["none"]):
@@ -229,7 +229,7 @@ def test_columns_without_a_value_and_parts_that_are_not_tested_have_no_p_value()
         assert set(rows["model"]) == {"m"}
 
 
-def test_an_average_is_equivalent_by_the_error_of_all_its_datasets():
+def test_equivalence_of_averages_uses_the_errors_of_all_datasets():
     values = {"a": np.array([-3.0, -1, 0, 1, 3]) / 9, "b": 0.1 + np.array([-2.0, -1, 1, 2]) / 9}
     datasets = {name: means({"x": column}) for name, column in values.items()}
     rows = paired_tests(datasets, drawing(100), ["metric"], 0.2).set_index("dataset")
@@ -254,9 +254,9 @@ def numbers_of_ties(threads):
     return [mean_ranks, tests[[*P_VALUES, "detectable"]].to_numpy(), rows[columns].to_numpy()]
 
 
-def test_tied_methods_have_the_same_ranks_and_p_values_on_any_number_of_threads():
+def test_ranks_and_p_values_of_ties_do_not_depend_on_threads():
     one, two = numbers_of_ties(1), numbers_of_ties(2)
     assert one[0][:22] == pytest.approx(one[0][22:44], rel=0, abs=1e-12)
-    assert (one[1] == 1).mean() > 0.5, "nothing differs but by rounding"
+    assert (one[1] == 1).mean() > 0.5, "differences are rounding only"
     for before, after in zip(one, two, strict=True):
         assert before == pytest.approx(after, rel=0, abs=1e-12)

@@ -1,4 +1,4 @@
-"""How far scores find the evidence, against all orders of equal scores and closed forms."""
+"""Evidence metrics against all orders of tied scores and closed forms."""
 
 import itertools
 from math import ceil
@@ -28,7 +28,7 @@ def all_orders(scores, evidence, count):
 
 
 @pytest.mark.parametrize("levels", [1, 2, 3, 100])
-def test_equal_scores_are_ordered_by_lot(levels):
+def test_ties_are_broken_at_random(levels):
     for _ in range(20):
         scores = GENERATOR.integers(levels, size=6) / levels
         evidence = GENERATOR.random(6) < 0.4
@@ -44,18 +44,18 @@ def all_places(k, m):
 
 
 @pytest.mark.parametrize("m", [1, 2, 5, 9])
-def test_average_precision_by_chance_is_the_mean_over_all_orders(m):
+def test_chance_average_precision_is_the_mean_over_all_orders(m):
     for k in range(1, m + 1):
         assert average_precision_by_chance(k, m) == pytest.approx(all_places(k, m))
 
 
-def test_numbers_of_scores_that_know_all_nothing_and_the_opposite():
+def test_perfect_constant_and_inverted_scores_have_closed_forms():
     evidence, every = np.array([True, False, True, False, False]), np.ones(5, bool)
     by_chance = (0.4, all_places(2, 5))
     beside = (0.2, 1 / 4, 5)  # recall by chance; depth of the first and the third of five tokens
     for scores, marked, expected in (
         (evidence, evidence, (1, 1, 1, 1, *by_chance, 1 / 2, *beside)),
-        # The scores have two levels, and evidence the lower one.
+        # The scores have two levels; evidence has the lower one.
         (~evidence, evidence, (0, 0, 0, 0.4, *by_chance, 0, *beside)),
         # One evidence token is the highest of all, the other the lowest.
         (np.array([2, 1, 0, 1, 1]) / 2, evidence, (1, 1 / 2, 0.4, 0.7, *by_chance, 1 / 2, *beside)),
@@ -67,7 +67,7 @@ def test_numbers_of_scores_that_know_all_nothing_and_the_opposite():
 
 @pytest.mark.parametrize("m", [3, 10, 11, 29])
 @pytest.mark.parametrize("levels", [2, 1000])
-def test_recall_is_of_the_highest_tenth_of_the_tokens(m, levels):
+def test_recall_uses_the_top_tenth_of_tokens(m, levels):
     count = ceil(m / 10)
     for _ in range(20):
         scores = GENERATOR.integers(levels, size=m) / levels + 1e-9
@@ -79,7 +79,7 @@ def test_recall_is_of_the_highest_tenth_of_the_tokens(m, levels):
 
 
 @pytest.mark.parametrize("levels", [1, 2, 3, 100])
-def test_average_precision_is_that_of_sklearn_with_equal_scores_as_one_threshold(levels):
+def test_average_precision_equals_sklearns_for_ties(levels):
     for _ in range(50):
         scores = GENERATOR.integers(levels, size=9) / levels
         evidence = GENERATOR.permutation(9) < GENERATOR.integers(1, 10)
@@ -100,7 +100,7 @@ def summarised(folder, asked, attributions, answers=None, **changes):
     return {(r["sample_id"], r["metric"]): (r["value"], r["status"]) for r in rows}
 
 
-def test_a_sample_is_the_mean_over_its_steps_with_scores(tmp_path):
+def test_samples_are_means_over_steps_with_scores(tmp_path):
     raw = {step: GENERATOR.normal(size=6) for step in (0, 5)}
     evidence = np.array([False, True, False, False, True, True])
     rows = [explained_rows.attribution("a", raw[step], step) for step in raw]
@@ -112,7 +112,7 @@ def test_a_sample_is_the_mean_over_its_steps_with_scores(tmp_path):
         assert values["a", metric] == (pytest.approx(value), "ok")
 
 
-def test_a_sample_without_scores_or_without_evidence_is_a_row_that_says_so(tmp_path):
+def test_missing_scores_or_evidence_are_rows_with_a_reason(tmp_path):
     evidence = {"failed": [0], "unmarked": None, "nowhere": []}
     asked = [explained_rows.prompt(name, ["t"] * 3, marked) for name, marked in evidence.items()]
     rows = [explained_rows.attribution("failed", None, 0, "nonfinite_attribution")]
@@ -124,7 +124,7 @@ def test_a_sample_without_scores_or_without_evidence_is_a_row_that_says_so(tmp_p
 
 
 RED, BOTH = {"red": 1}, {"red": 0, "blue": 4}  # where each answer's statement stands
-ANSWERS = {  # statements, answer, answers without each of these, evidence or why it has none
+ANSWERS = {  # statements, answer, answers without each of these, evidence or the reason for none
     "shown": (RED, "red", ["blue"], 1),
     "unread": (RED, "red", ["red"], "answer_unchanged"),
     "unknown": (RED, "red", [None], "answer_unchanged"),
@@ -149,7 +149,7 @@ def planted(sample_id, places):
     return asked | {"counterfactuals": counterfactuals}
 
 
-def test_evidence_is_the_statement_without_which_the_answer_changes(tmp_path):
+def test_planted_evidence_is_the_statement_that_changes_the_answer(tmp_path):
     raw = [0, 5, 1, 2, 3, 4]
     asked = [planted(name, places) for name, (places, *_) in ANSWERS.items()]
     answers = [

@@ -33,7 +33,7 @@ def samples_of(folder, paths, reasons):
     return summary_rows("insertion_deletion", settings, files, folder, "ranking_samples")
 
 
-def test_a_model_that_some_methods_do_not_explain_has_no_row_for_them(tmp_path):
+def test_methods_not_run_on_a_model_have_no_rows(tmp_path):
     cells = [("llama", "random"), ("mistral", "mine")]
     paths = [tmp_path / model / method / "imdb.parquet" for model, method in cells]
     for path in paths:
@@ -42,12 +42,12 @@ def test_a_model_that_some_methods_do_not_explain_has_no_row_for_them(tmp_path):
     assert {(row["model"], row["method"]) for row in rows} == {*cells}
 
 
-def test_a_counterfactual_has_the_share_of_changed_tokens_and_whether_it_never_flips(tmp_path):
+def test_counterfactuals_report_changed_tokens_and_missing_flips(tmp_path):
     rows = cell_rows({2})
     for number, (flips, share) in enumerate((([False] * 4, 1.0), ([False, True] * 2, 0.5))):
         row = rows[0] | {"sample_id": f"s{number}", "curve": "counterfactual"}
         rows.append(row | {"flips": flips, "auc": share})
-    rows.append(rows[-3] | {"curve": "counterfactual"})  # the sample that failed
+    rows.append(rows[-3] | {"curve": "counterfactual"})  # the failed sample
     path = tmp_path / "llama" / "mine" / "sst2.parquet"
     write_rows(path, "ranking", rows, {})
     samples = pd.DataFrame(samples_of(tmp_path, [path], {}))
@@ -60,7 +60,7 @@ def test_a_counterfactual_has_the_share_of_changed_tokens_and_whether_it_never_f
     assert set(samples["status"][samples["sample_id"] == "s2"]) == {"nonfinite_attribution"}
 
 
-def test_a_generated_answer_has_its_areas_beside_what_is_not_applicable(tmp_path):
+def test_generated_answers_have_areas_and_inapplicable_metrics(tmp_path):
     template = cell_rows()[0] | {"flips": None, "log_probabilities": [-1.0, -3.5]}
     areas = {"answer_deletion": -2.5, "rise": 0.25, "mas": 0.75}
     path = tmp_path / "llama" / "mine" / "wikibio.parquet"
@@ -85,7 +85,7 @@ RANGE = "is ok, but its AUC is not finite, or not between 0 and 1"
         ({"curve": "answer_deletion", "auc": None}, RANGE),
     ],
 )
-def test_a_row_that_cannot_be_is_an_error(tmp_path, changes, problem):
+def test_an_invalid_row_is_an_error(tmp_path, changes, problem):
     path = tmp_path / "llama" / "mine" / "sst2.parquet"
     first, *rest = cell_rows()
     write_rows(path, "ranking", [first | changes, *rest], {})

@@ -1,4 +1,4 @@
-"""Intervals and equivalence tests against SciPy, and each against the other."""
+"""Intervals and equivalence tests against SciPy and each other."""
 
 import numpy as np
 import pandas as pd
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.filterwarnings("error")
 
 
 @pytest.mark.parametrize("n", [2, 3, 400])
-def test_intervals_of_means_are_those_of_the_distribution(n):
+def test_mean_intervals_match_the_distribution(n):
     values = pd.DataFrame(np.random.default_rng(n).gamma(1, size=(n, 3)))
     values.loc[1:, 1] = np.nan
     values[2] = np.nan
@@ -48,7 +48,7 @@ def test_equivalence_without_skewness_is_two_t_tests(margin):
 
 @pytest.mark.parametrize("sign", [1, -1])
 @pytest.mark.parametrize("mean", [0.3, -0.3])
-def test_a_margin_at_the_farther_end_of_the_interval_of_90_percent_has_p_of_5_percent(sign, mean):
+def test_equivalence_tests_match_the_90_percent_interval(sign, mean):
     generator = np.random.default_rng(2)
     values, weights = generator.gamma(0.5, size=15), generator.gamma(2, size=15)
     values = sign * (values - values.sum() / weights.sum() * weights) + mean * weights
@@ -58,8 +58,8 @@ def test_a_margin_at_the_farther_end_of_the_interval_of_90_percent_has_p_of_5_pe
     assert equivalence(values, farthest, weights) == pytest.approx(0.05)
 
 
-def test_at_the_ends_the_cubic_of_halls_t_is_the_reach():
-    """Of the sum of two ratios, whose moments are taken one sample at a time."""
+def test_interval_ends_solve_the_cubic_of_halls_t():
+    """For the sum of two ratios, with moments computed one sample at a time."""
     generator, reach, parts, sums = np.random.default_rng(3), 2.1, [], np.zeros(4)
     for n in (7, 11):
         values, weights = generator.gamma(1, size=n), generator.gamma(2, size=n)
@@ -81,7 +81,7 @@ def test_at_the_ends_the_cubic_of_halls_t_is_the_reach():
         assert cubic == pytest.approx(expected)
 
 
-def test_samples_that_agree_have_an_interval_without_width_and_certain_equivalence():
+def test_equal_samples_have_zero_width_and_certain_equivalence():
     roots, _ = ratio_roots(np.full(5, 0.5), np.ones(5))
     assert adjusted_ends(roots, np.array([3.0])).ravel().tolist() == [0, 0]
     assert intervals.skewness(roots).tolist() == [0]
@@ -89,7 +89,7 @@ def test_samples_that_agree_have_an_interval_without_width_and_certain_equivalen
 
 
 @pytest.mark.parametrize("hits", [0, 3, 11, 20])
-def test_shares_have_wilsons_interval_by_their_errors_or_without_any_by_their_number(hits):
+def test_share_intervals_are_wilsons_by_error_or_by_count(hits):
     error = np.sqrt(hits * (20 - hits) / 20**3)
     arguments = hits / 20, error, norm.ppf(0.975), 7 if error else 20
     ends = share_ends(*(np.array([number]) for number in arguments))

@@ -1,4 +1,4 @@
-"""The layer study: the split, selection without leakage, its scripts."""
+"""The layer study: split, selection without leakage, scripts."""
 
 import itertools
 import math
@@ -44,7 +44,7 @@ def numbers_of(rows, metric=NS, weights="loosened"):
     }
 
 
-def test_a_sample_s_part_depends_on_seed_dataset_and_sample():
+def test_the_split_depends_on_seed_dataset_and_sample():
     first, again, seed, dataset = (
         [part_of(*key, f"s{k}", 0.25) for k in range(4000)]
         for key in ((1, "sst2"), (1, "sst2"), (2, "sst2"), (1, "imdb"))
@@ -56,7 +56,7 @@ def test_a_sample_s_part_depends_on_seed_dataset_and_sample():
     assert first.count("development") / 4000 == pytest.approx(0.25, abs=4 * spread)
 
 
-def test_samples_of_a_cluster_lie_in_one_part():
+def test_the_split_keeps_clusters_together():
     job = LayerStudyJob.model_validate(STUDY)
     of = {"model": job.methods[0].model, "method": job.methods[0].name, "metric": NS}
     samples = pd.DataFrame([{**of, "dataset": "imdb", "sample_id": f"s{k}"} for k in range(40)])
@@ -65,8 +65,8 @@ def test_samples_of_a_cluster_lie_in_one_part():
     assert parts.nunique() == 2
 
 
-def test_metrics_and_protocols_that_disagree_have_one_depth():
-    """Depth 1 is better by .3 for NS; depth 2 by .2 for NC and, under fixed routing, for both."""
+def test_one_depth_is_selected_if_metrics_or_protocols_disagree():
+    """Depth 1 leads by .3 for NS; depth 2 by .2 for NC and, under fixed routing, for both."""
     rows = []
     for protocol, metric in itertools.product(("dynamic", "fixed"), AUC_METRICS):
         second = 0.2 if (protocol, metric) == ("dynamic", NS) else 0.7
@@ -79,14 +79,14 @@ def test_metrics_and_protocols_that_disagree_have_one_depth():
 
 
 @pytest.mark.parametrize("order", [(1, 2, 4), (4, 2, 1)])
-def test_of_equal_depths_the_smaller_one_is_selected(order):
+def test_ties_select_the_smaller_depth(order):
     equal = {"development": [0.1, 0.2, 0.7], "rest": [0.4, 0.3]}
     worse = {"development": [0.1, 0.1, 0.1], "rest": [0.9, 0.9]}
     numbers = numbers_of(study_rows({depth: worse if depth == 1 else equal for depth in order}))
     assert numbers["selected"]["position"] == 2
 
 
-def test_a_fixed_depth_that_is_no_candidate_is_never_selected():
+def test_a_fixed_depth_outside_the_candidates_is_never_selected():
     rows = study_rows(DISAGREEING, fixed=4, candidates=(1, 2))
     numbers = numbers_of(rows)
     assert numbers["fixed"]["value"] == pytest.approx(0.9)
@@ -98,7 +98,7 @@ def test_a_fixed_depth_that_is_no_candidate_is_never_selected():
     assert fixed["value"] == pytest.approx(0.9)
 
 
-def test_samples_of_a_cluster_count_once_in_the_errors():
+def test_standard_errors_count_a_cluster_once():
     """Twice the same samples, each pair a cluster: errors are those of the samples once."""
     once = {d: {part: of * 2 for part, of in parts.items()} for d, parts in DISAGREEING.items()}
     plain = depth_statistics(pd.DataFrame(study_rows(DISAGREEING)))
@@ -190,7 +190,7 @@ def summarised(paths, kind="layer_study"):
     return summary_table(kind, summaries(Files({"soft": paths}), STUDY)[kind])
 
 
-def test_samples_carry_depth_part_and_the_area_under_their_curve(tmp_path):
+def test_samples_have_depth_part_and_area(tmp_path):
     rows = summarised(write_study(tmp_path)).to_pylist()
     assert len(rows) == 6 * 2 * 12 * 2
     for row in rows:
@@ -203,7 +203,7 @@ def test_samples_carry_depth_part_and_the_area_under_their_curve(tmp_path):
     assert variants == {*itertools.product(("loosened", "original"), (1, 2, None))}
 
 
-def test_a_depth_taken_for_all_layers_is_an_error_if_the_model_has_another_number(tmp_path):
+def test_a_wrong_assumption_of_all_layers_is_an_error(tmp_path):
     paths = write_study(tmp_path, samples=4)
     for path in paths:
         write_rows(path, "soft", read_rows(path, "soft"), {"layers": 4})
@@ -219,7 +219,7 @@ def test_a_depth_taken_for_all_layers_is_an_error_if_the_model_has_another_numbe
         depths(3)
 
 
-def test_the_selected_depth_is_a_method_on_the_samples_that_did_not_select_it(tmp_path):
+def test_the_selected_depth_is_evaluated_on_held_out_samples(tmp_path):
     kinds = ("layer_study", "depths", "soft_samples")
     files = {kind: tmp_path / f"{kind}.parquet" for kind in kinds}
     summarise("layer_study", STUDY, {"soft": write_study(tmp_path)}, files)
@@ -239,8 +239,8 @@ def test_the_selected_depth_is_a_method_on_the_samples_that_did_not_select_it(tm
 
 
 @pytest.mark.parametrize(("samples", "selected"), [(0, set()), (4, {"sst2"})])
-def test_without_two_samples_in_either_part_no_depth_is_selected(tmp_path, samples, selected):
-    """Of 4 samples of IMDb, a single one is in the development part."""
+def test_selection_needs_two_samples_in_each_part(tmp_path, samples, selected):
+    """Only one of 4 IMDb samples is in the development part."""
     paths = write_study(tmp_path, samples)
     for kind in ("soft_samples", "depths"):
         rows = summarised(paths, kind).to_pandas()

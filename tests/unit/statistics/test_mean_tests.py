@@ -1,4 +1,4 @@
-"""Tests of means by bootstrap and sign flips against enumeration, loops and known power."""
+"""Bootstrap and sign-flip tests of means against enumeration, loops and known power."""
 
 import numpy as np
 import pytest
@@ -55,7 +55,7 @@ def looped(datasets, resamples, seed):
 
 
 @pytest.mark.parametrize("seed", range(2))
-def test_families_are_resampled_together_and_stepped_down_each_by_itself(seed):
+def test_families_share_resamples_and_step_down_separately(seed):
     generator, families = np.random.default_rng(seed), np.array([0, 1, 0, 0, 1, 0])
     scales = 1e12**families
     parts = {
@@ -74,7 +74,7 @@ def test_families_are_resampled_together_and_stepped_down_each_by_itself(seed):
     assert (tests["p_value"] <= tests["p_adjusted"]).all()
 
 
-def test_the_detectable_difference_of_normal_samples_is_that_of_the_t_test():
+def test_detectable_differences_of_normal_samples_match_the_t_test():
     values = np.random.default_rng(6).normal(size=(100, 1))
     values = (values - values.mean()) / values.std(ddof=1)
     expected = TTestPower().solve_power(nobs=100, alpha=0.05, power=0.8)
@@ -82,7 +82,7 @@ def test_the_detectable_difference_of_normal_samples_is_that_of_the_t_test():
     assert detectable == pytest.approx(expected, rel=0.1)
 
 
-def test_no_p_value_is_below_that_of_equal_signs():
+def test_p_values_are_bounded_by_that_of_equal_signs():
     tests = bootstrapped(np.array([[1.0, 1.0], [1.1, 0.0], [1.2, 1.3], [1.3, 1.2]]), [0, 1])
     assert tests["p_smallest"].tolist() == tests["p_value"].tolist() == [1 / 8, 1 / 4]
     assert tests["detectable"].isna().all(), "no p-value can be below 5 %"
@@ -90,11 +90,11 @@ def test_no_p_value_is_below_that_of_equal_signs():
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_few_samples_are_tested_by_every_sign_flip_within_their_family(seed):
+def test_small_samples_are_tested_by_all_sign_flips(seed):
     generator = np.random.default_rng(seed)
     shared = generator.normal(size=(9, 1))
     parts = 0.7 * shared + generator.exponential(size=(9, 6)) - 0.6
-    parts[generator.random(parts.shape) < 0.1] = 0.0  # samples that only other pairs have
+    parts[generator.random(parts.shape) < 0.1] = 0.0  # samples of other pairs only
     families = np.array([0, 1, 0, 0, 1, 0])
     tests = sign_flip_tests(parts * 2.0 ** (40 * families), families, 10, ())
     for family in (0, 1):
@@ -108,17 +108,17 @@ def test_few_samples_are_tested_by_every_sign_flip_within_their_family(seed):
 @pytest.mark.parametrize(("samples", "tried"), [(16, 2**15), (17, 1 + 10)])
 def test_every_sign_flip_is_tried_up_to_16_samples(samples, tried):
     tests = sign_flip_tests(np.ones((samples, 1)), np.zeros(1), 10, ())
-    assert tests["p_sign_flip"][0] == 1 / tried, "of the observed signs alone"
+    assert tests["p_sign_flip"][0] == 1 / tried, "the observed signs only"
 
 
-def test_drawn_flips_come_near_all_of_them_and_are_never_0():
+def test_random_flips_approximate_all_flips_and_never_give_0():
     parts = np.random.default_rng(7).normal(0.4, 1, (EXACT_TEST, 5))
     exact = sign_flip_tests(parts, np.zeros(5), 10, ())
-    padded = np.concatenate([parts, np.zeros((1, 5))])  # one row more, which changes nothing
+    padded = np.concatenate([parts, np.zeros((1, 5))])  # one more row, without effect
     drawn = sign_flip_tests(padded, np.zeros(5), 20_000, (1, "flips"))
     assert drawn[FLIPPED].to_numpy() == pytest.approx(exact[FLIPPED].to_numpy(), abs=0.015)
     clear = sign_flip_tests(np.ones((40, 300)), np.zeros(300), 999, (1, "flips"))
-    assert (clear == 1 / 1000).all(axis=None), "whatever the number of tests"
+    assert (clear == 1 / 1000).all(axis=None), "for any number of tests"
 
 
 @pytest.mark.filterwarnings("error")
@@ -131,7 +131,7 @@ def test_without_two_samples_nothing_is_significant(n):
 
 
 @pytest.mark.filterwarnings("error")
-def test_a_difference_of_0_but_for_rounding_is_not_significant():
+def test_rounding_errors_are_not_significant():
     parts = np.random.default_rng(9).normal(size=(10, 3))
     parts -= parts.mean(axis=0)
     for families in (np.arange(3), np.zeros(3)):
@@ -145,7 +145,7 @@ def test_a_difference_of_0_but_for_rounding_is_not_significant():
     assert (bootstrapped(np.zeros((4, 1)), np.zeros(1))[P_VALUES] == 1).all(axis=None)
 
 
-def test_holm_is_that_of_statsmodels_within_each_family():
+def test_holm_equals_statsmodels_within_each_family():
     generator = np.random.default_rng(10)
     p_values, families = generator.random(12) ** 3, generator.permutation([0, 1, 2] * 4)
     adjusted = holm(p_values, families)

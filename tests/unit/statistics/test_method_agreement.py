@@ -1,4 +1,4 @@
-"""Agreement of methods: τ and overlap against brute force, what counts, means over datasets."""
+"""Method agreement: τ and overlap against brute force, excluded steps, dataset means."""
 
 import itertools
 
@@ -28,7 +28,7 @@ few_levels = st.integers(1, 40).flatmap(
 
 
 @given(few_levels)
-def test_overlaps_equal_brute_force_with_the_earlier_of_equal_scores_higher(scores):
+def test_overlaps_equal_brute_force_with_ties_in_token_order(scores):
     tokens = len(scores)
     count = max(1, int(tokens / 10 + 0.5))  # a tenth, rounded half up
     tops = [
@@ -50,7 +50,7 @@ UP = [1, 2, 3]
 
 
 @pytest.mark.parametrize("bad", [None, [7, 7, 7]], ids=["failed", "constant"])
-def test_steps_where_a_method_fails_or_gives_all_tokens_the_same_do_not_count(bad):
+def test_steps_with_failed_or_constant_scores_do_not_count(bad):
     steps = [step(sample, a=UP, b=b, c=UP) for sample, b in (("x", bad), ("x", UP), ("y", bad))]
     samples = agreement_samples(steps, ("a", "b", "c"))
     for metric in METRICS:
@@ -65,13 +65,13 @@ def test_a_sample_with_one_token_or_without_scores_has_no_value(raw):
     assert samples.isna().all(axis=1).tolist() == [True, False]
 
 
-def test_every_pair_comes_once_in_order_and_a_single_method_has_none():
+def test_every_pair_is_listed_once_in_order():
     pairs = agreement_samples([step("x", a=UP, b=UP, c=UP)], ("c", "a", "b")).columns
     assert [pair[1:] for pair in pairs[::2]] == [("c", "a"), ("c", "b"), ("a", "b")]
     assert agreement_samples([step("x", a=UP)], ("a",)).columns.empty
 
 
-def test_the_summary_compares_the_scores_of_perturbable_tokens_only(tmp_path):
+def test_only_scores_of_perturbable_tokens_are_compared(tmp_path):
     generator, names = np.random.default_rng(2), [f"s{n}" for n in range(4)]
     raw = {
         method: {name: generator.random((2, 31)).round(1).tolist() for name in names}
@@ -101,7 +101,7 @@ def test_the_summary_compares_the_scores_of_perturbable_tokens_only(tmp_path):
             assert (row["model"], row["dataset"]) == ("llama", "sst2")
 
 
-def test_datasets_weigh_the_same_and_a_missing_one_leaves_no_mean():
+def test_the_mean_weighs_datasets_equally_and_needs_all():
     means = with_averages(table_of("method_agreement", agreement_rows(VALUES)))
     means = means[means["dataset"] == "average"].set_index(["method", "other", "metric"])
     columns = ["value", "standard_error", "n", "n_failed"]

@@ -1,4 +1,4 @@
-"""Agreement of metrics: orders compared, direction, gaps."""
+"""Metric agreement: compared rankings, directions, gaps."""
 
 import numpy as np
 import pandas as pd
@@ -30,14 +30,14 @@ def tau(rows, metric, other):
     return average.xs((metric, other), level=["metric", "other"]).item()
 
 
-def test_methods_without_a_value_are_left_out_of_the_pair_only():
+def test_methods_without_a_value_are_excluded_per_pair():
     rows = metric_rows({NS: [1, 2, 3, 0], NC: [1, 2, 3, None], "soft_nc": [1, 2, 3, 0.5]})
     taus = compared(rows)
     assert taus.loc["average", "dynamic", NS, "dynamic", NC].tolist() == [1, 3]
     assert taus.loc["average", "dynamic", NS, "dynamic", "soft_nc"]["n"] == 4
 
 
-def test_protocols_are_compared_with_each_other_and_datasets_separately():
+def test_protocols_are_compared_within_each_dataset():
     rows = metric_rows({NS: [1, 2, 3]}, "dynamic", ["average", "sst2", "imdb"])
     rows += metric_rows({NS: [3, 2, 1]}, "fixed", ["average", "imdb"])
     taus = compared(rows).xs(("dynamic", NS, "fixed", NS), level=PAIR[1:])
@@ -46,7 +46,7 @@ def test_protocols_are_compared_with_each_other_and_datasets_separately():
     assert list(taus["n"]) == [3, 0, 3]
 
 
-def test_counterfactuals_are_compared_where_they_are_there():
+def test_counterfactuals_are_compared_where_present():
     values = {NS: [0.1, 0.2, 0.9], DELETION: [1, 2, 3], INSERTION: [3, 2, 1]}
     without, _ = ordering_metrics(results("statistics", metric_rows(values)))
     rows = metric_rows(values | {"tokens_changed": [0.3, 0.2, 0.1]})
@@ -55,7 +55,7 @@ def test_counterfactuals_are_compared_where_they_are_there():
     assert tau(rows, NS, "tokens_changed") == 1
 
 
-def test_two_orders_agree_in_the_samples_and_in_their_resamples():
+def test_agreement_is_computed_on_samples_and_resamples():
     """τ of three methods by hand: all pairs alike, then one of three, then none."""
     changed = [[0.1, 0.2, 0.3], [0.1, 0.2, 0.3], [0.1, 0.2, 0.3]]
     area = [[0.9, 0.8, 0.7], [0.8, 0.9, 0.7], [0.7, 0.8, 0.9]]
@@ -77,7 +77,7 @@ def test_two_orders_agree_in_the_samples_and_in_their_resamples():
     assert not [*resampled_agreement(estimates, "not_flipped", (NS, NC))]
 
 
-def test_metrics_without_a_value_are_left_out():
+def test_metrics_without_a_value_are_excluded():
     rows = metric_rows({NS: [1, 2], NC: [None, None], DELETION: [1, 2]})
     metrics, left_out = ordering_metrics(results("statistics", rows))
     assert list(metrics.values()) == ["π-Soft-NS · dynamic", "Deletion"]

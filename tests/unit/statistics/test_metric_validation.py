@@ -1,4 +1,4 @@
-"""The order of the controls by each metric, against counts made by hand."""
+"""Ranking of the controls by each metric, against counts by hand."""
 
 import itertools
 
@@ -23,7 +23,7 @@ NAMES = (*LADDER, "random", "anti-oracle", "position", "uniform", "first-token")
 
 
 def values_of(n=40, seed=1, apart=2):
-    """Controls that are better by steps, with noise that makes samples disagree."""
+    """Controls that improve in steps, with noise that makes samples disagree."""
     noise = np.random.default_rng(seed).normal(size=(n, len(NAMES)))
     noisy = np.linspace(apart, 0, len(NAMES)) + noise
     return pd.DataFrame(np.round(noisy, 1), columns=list(NAMES))
@@ -34,7 +34,7 @@ def by_part(values, clusters=()):
     return {(row["part"], row["method"]): row for row in rows}
 
 
-def test_shares_are_counts_with_ties_as_a_half():
+def test_ties_count_as_one_half():
     values = values_of()
     rows = by_part(values)
     named = {**values, "noisy": values["oracle-noise-0.5"]}
@@ -47,13 +47,13 @@ def test_shares_are_counts_with_ties_as_a_half():
         assert (row["low"], row["high"]) == pytest.approx(wilson)
 
 
-def test_the_ladder_is_kendalls_tau_of_every_sample():
+def test_the_ladder_score_is_kendalls_tau_per_sample():
     values = values_of() + np.arange(len(NAMES)) * 1e-6  # no ties, where τ-a and τ-b are the same
     expected = [kendalltau([2, 1, 0], row).statistic for row in values[list(LADDER)].to_numpy()]
     assert by_part(values)["ladder", ""]["value"] == pytest.approx(np.mean(expected))
 
 
-def test_means_in_order_and_samples_needed():
+def test_the_order_of_means_gives_the_samples_needed():
     values = values_of(n=30, apart=6)
     rows = by_part(values)
     generator = np.random.default_rng(7)
@@ -71,13 +71,13 @@ def test_means_in_order_and_samples_needed():
     assert share(needed - 1) < 0.95 + error
 
 
-def test_no_number_of_samples_of_a_single_cluster_is_enough():
+def test_samples_of_a_single_cluster_are_never_enough():
     rows = by_part(values_of(n=5, apart=60), dict.fromkeys(range(5), "one"))
     assert np.isnan(rows["means_in_order", ""]["value"])
     assert np.isnan(rows["samples_needed", ""]["value"])
 
 
-def test_single_samples_are_compared_where_they_are_measured_but_not_by_areas(tmp_path):
+def test_sparse_samples_are_compared_by_points_and_not_by_areas(tmp_path):
     places = dict.fromkeys("abc", 0.1) | dict.fromkeys("defg", 0.4)
     rows = {name: soft_rows(dict.fromkeys(places, 1), seed) for seed, name in enumerate(NAMES)}
     for row in itertools.chain(*rows.values()):
@@ -105,7 +105,7 @@ def test_single_samples_are_compared_where_they_are_measured_but_not_by_areas(tm
 
 
 def test_samples_of_a_cluster_count_as_one():
-    """Every sample twice says no more than once, where both are one cluster."""
+    """Duplicates within a cluster add no information."""
     values = values_of(n=30, apart=6)
     twice = pd.concat([values, values], keys=[*"ab"])
     twice.index = [f"{copy}{sample}" for copy, sample in twice.index]
@@ -122,7 +122,7 @@ def test_samples_of_a_cluster_count_as_one():
     assert needed[1] == 2 * needed[0] > needed[2]
 
 
-def test_exact_orders_need_one_sample_and_the_reverse_is_never_reached():
+def test_exact_orders_need_one_sample_and_reversed_ones_are_unreachable():
     exact = pd.DataFrame([np.arange(len(NAMES), 0, -1)] * 5, columns=list(NAMES))
     rows, reverse = by_part(exact), by_part(-exact)
     assert rows["samples_needed", ""]["value"] == 1
@@ -132,7 +132,7 @@ def test_exact_orders_need_one_sample_and_the_reverse_is_never_reached():
     assert rows["mean", "oracle"]["value"] == len(NAMES)
 
 
-def test_samples_that_failed_for_a_control_are_counted_and_left_out():
+def test_samples_failed_for_a_control_are_counted_and_excluded():
     values = values_of(n=6)
     values.loc[2, "random"] = values.loc[4, "uniform"] = np.nan
     rows = by_part(values)
@@ -141,7 +141,7 @@ def test_samples_that_failed_for_a_control_are_counted_and_left_out():
 
 
 @pytest.mark.parametrize("n", [0, 1])
-def test_too_few_samples_have_no_interval_and_none_no_value(n):
+def test_small_samples_have_no_interval_and_empty_ones_no_value(n):
     rows = by_part(values_of(n=n))
     assert np.isnan(rows["mean", "oracle"]["low"])
     for part in ("means_in_order", "samples_needed"):

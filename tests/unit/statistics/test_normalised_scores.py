@@ -1,4 +1,4 @@
-"""Normalised scores, against ratios of means made by hand."""
+"""Normalised scores against ratios of means by hand."""
 
 import numpy as np
 import pandas as pd
@@ -16,7 +16,7 @@ def by_method(values, clusters=None):
     return rows.set_index("method")
 
 
-def test_they_are_ratios_of_mean_differences_on_common_samples():
+def test_normalised_scores_are_ratios_of_mean_differences():
     generator = np.random.default_rng(3)
     random, oracle = generator.normal(0, 0.1, 50), generator.normal(1, 0.1, 50)
     values = pd.DataFrame({
@@ -35,7 +35,7 @@ def test_they_are_ratios_of_mean_differences_on_common_samples():
 
 
 @pytest.mark.filterwarnings("error")
-def test_without_an_oracle_that_is_better_there_are_none():
+def test_normalised_scores_need_an_oracle_better_than_random():
     generator = np.random.default_rng(3)
     values = pd.DataFrame(generator.normal(size=(8, 3)), columns=["random", "oracle", "mine"])
     for changed in (values, values.assign(oracle=values["random"]), values[:1], values[:0]):
@@ -44,14 +44,14 @@ def test_without_an_oracle_that_is_better_there_are_none():
         assert row["n"] == len(changed)
 
 
-def test_samples_of_a_single_cluster_show_no_oracle_that_is_better():
+def test_a_single_cluster_shows_no_better_oracle():
     values = pd.DataFrame({"random": np.arange(8.0), "oracle": np.arange(8.0) + 1, "mine": 5.0})
     row = by_method(values, dict.fromkeys(values.index, "one")).loc["mine"]
     assert row[["value", "low", "high"]].isna().all()
     assert row[["n", "n_clusters"]].tolist() == [8, 1]
 
 
-def test_the_summary_has_every_method_that_stands_beside_an_oracle(tmp_path):
+def test_the_summary_has_every_method_with_an_oracle(tmp_path):
     rows = {name: soft_rows({"a": 1, "b": 1}) for name in ("random", "oracle", "mine")}
     settings, files = ResamplingJob(seed=1, resamples=100), soft_summaries(tmp_path, rows)
     results = script_runs.summary_rows("normalised_scores", settings, files, tmp_path)

@@ -1,4 +1,4 @@
-"""Means of what a model makes of perturbed inputs, from rows to their summary."""
+"""The off-distribution check: means over perturbed inputs, from rows to the summary."""
 
 import itertools
 
@@ -41,7 +41,7 @@ def summarised(paths, folder):
 
 
 def test_means_are_over_samples_and_failures_are_counted(tmp_path):
-    """Of a dataset of label words, and of another one of open text."""
+    """For a dataset with label words and one with open text."""
     labelled = [*input_rows(["a", "b", "c"]), *input_rows(["d", "e"], seed=1)]
     files = {"sst2": labelled, "why": input_rows(["f", "g", "h"], seed=2, labels=False)}
     paths = [tmp_path / f"inputs/dynamic/llama/{name}.parquet" for name in files]
@@ -64,7 +64,7 @@ def test_means_are_over_samples_and_failures_are_counted(tmp_path):
     assert select(results, dataset="why", metric="label_probability")["value"].isna().all()
 
 
-def test_attention_on_hidden_keys_is_no_estimate(tmp_path):
+def test_attention_on_hidden_keys_is_not_estimated(tmp_path):
     rows = input_rows(["a", "b", "c"])
     for row in rows:
         if row["operator"] == "hide" and row["status"] == "ok":

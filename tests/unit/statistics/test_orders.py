@@ -1,4 +1,4 @@
-"""Orders of methods: τ-b against SciPy, ties by rounding, direction, datasets left out."""
+"""Method rankings: τ-b against SciPy, ties by rounding, direction, excluded datasets."""
 
 import numpy as np
 import pandas as pd
@@ -26,7 +26,7 @@ def test_taus_equal_scipys_row_by_row_with_ties_and_missing_numbers():
 
 
 @pytest.mark.parametrize(("best", "sign"), [("highest", -1), ("lowest", 1)])
-def test_ranks_equal_scipys_where_nothing_but_rounding_is_a_tie(best, sign):
+def test_ranks_equal_scipys_and_ignore_rounding(best, sign):
     numbers = np.random.default_rng(4).integers(4, size=(20, 7)) / 3
     expected = rankdata(sign * numbers, axis=1)
     noise = np.linspace(-1e-14, 1e-14, 7)
@@ -38,12 +38,12 @@ def test_ranks_equal_scipys_where_nothing_but_rounding_is_a_tie(best, sign):
 
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("first", [[1.0], [], [1.0, 1.0], [1.0, np.nan]])
-def test_without_two_untied_methods_there_is_no_tau_and_rounding_is_no_difference(first):
+def test_tau_needs_two_methods_that_differ_by_more_than_rounding(first):
     assert np.isnan(kendall_taus(first, np.arange(float(len(first)))))
     assert kendall_taus([1.0, 1 + 1e-14, 2], [3.0, 3, 4]) == 1
 
 
-def test_cells_keep_their_order_and_lower_is_turned_into_higher():
+def test_cells_keep_their_order_and_lower_is_better_is_negated():
     metrics = ["soft_nc", "insertion_auc", "insertion_auc", "soft_ns"]
     columns = (metrics, ["mine", "mine", "random", "mine"], [0.5, 0.5, 0.75, None])
     names = ("metric", "method", "value")
@@ -64,7 +64,7 @@ def changes_of(values):
     return {row.other: row for row in changes.itertuples()}
 
 
-def test_a_method_has_a_value_only_where_it_has_all_datasets_that_remain():
+def test_a_method_needs_a_value_on_every_remaining_dataset():
     values = VALUES.copy()
     values.loc["boolq", "mine"] = np.nan
     rows = leave_one_out(values, "highest")
@@ -74,7 +74,7 @@ def test_a_method_has_a_value_only_where_it_has_all_datasets_that_remain():
     assert mine.loc["boolq", ["value", "rank"]].tolist() == [pytest.approx(0.2), 2]
 
 
-def test_means_and_ranks_are_those_of_the_datasets_that_remain_all_first():
+def test_means_and_ranks_use_the_remaining_datasets():
     rows = leave_one_out(VALUES.loc[["sst2", "imdb"]], "lowest").set_index(["other", "method"])
     keys = [(other, method) for other in ("", "sst2", "imdb") for method in VALUES]
     assert list(rows.index) == keys
@@ -87,7 +87,7 @@ def test_means_and_ranks_are_those_of_the_datasets_that_remain_all_first():
     assert order_changes(alone)["best_differs"].tolist() == [False]
 
 
-def test_the_order_hangs_on_the_dataset_that_decides_it():
+def test_the_dataset_that_decides_the_order_is_found():
     changes = changes_of(VALUES)
     assert list(changes) == ["", *VALUES.index]
     assert (changes[""].best, changes[""].kendall_tau) == (("mine",), 1)

@@ -1,4 +1,4 @@
-"""Gains over the permutation baseline, against means made by hand."""
+"""Gains over the permutation baseline against means by hand."""
 
 import itertools
 
@@ -27,7 +27,7 @@ def results(folder, status=None):
     return pd.DataFrame(samples), pd.DataFrame(rows)
 
 
-def test_gains_are_means_of_differences_over_samples(tmp_path):
+def test_gains_are_mean_differences_over_samples(tmp_path):
     samples, rows = results(tmp_path)
     assert set(rows["method"]) == {"mine"}
     wide_of = samples.pivot(index=["metric", "sample_id"], columns="method", values="value")
@@ -43,6 +43,6 @@ def test_gains_are_means_of_differences_over_samples(tmp_path):
     assert rows.loc[~gains, "p_value"].isna().all()
 
 
-def test_a_sample_that_one_permutation_failed_on_has_no_gain(tmp_path):
+def test_a_sample_with_a_failed_permutation_has_no_gain(tmp_path):
     _, rows = results(tmp_path, status={("a", 0): "nonfinite_logits"})
     assert (rows[["n", "n_failed"]] == [2, 1]).all(axis=None)

@@ -26,7 +26,7 @@ def curves_of(records, generator, steps=1, between=0.1, smooth=0.1, noise=0.2):
 
 
 def kept(curves, sample, count, seed):
-    """Return the curves with NaN where a run with so many π per step measures nothing."""
+    """Return the curves with NaN where a run with few π per step has no measurement."""
     measured = np.zeros(curves.shape, dtype=bool)
     index = np.arange(len(sample)) - np.searchsorted(sample, sample)
     for row, place in enumerate(zip(sample.tolist(), index.tolist(), strict=True)):
@@ -34,8 +34,8 @@ def kept(curves, sample, count, seed):
     return np.where(measured, curves, np.nan)
 
 
-def test_variances_are_those_over_every_start_of_every_step():
-    """Records of one, two and three steps, whose every choice of π is tried."""
+def test_variances_equal_those_over_every_start():
+    """Records of one, two and three steps, with every choice of π."""
     generator, steps, size = np.random.default_rng(4), [1, 2, 3, 2, 1], GRID.size
     sample = np.repeat(np.arange(5), steps)
     curves = np.sqrt(GRID) + generator.normal(size=(sample.size, size))
@@ -54,21 +54,21 @@ def test_variances_are_those_over_every_start_of_every_step():
         assert widths[count - 1] == pytest.approx(squares / 4), count
 
 
-def test_three_pi_of_each_step_say_nearly_what_all_say():
-    """Not that neighbours vary together: the three are apart."""
+def test_three_pi_per_step_estimate_nearly_the_full_variances():
+    """The three are far apart, so correlations of neighbours are missed."""
     curves, sample = curves_of(3000, np.random.default_rng(1), between=0.3, noise=0.1)
     few = variances(kept(curves, sample, 3, 1), sample, GRID)
     assert few == pytest.approx(variances(curves, sample, GRID), rel=0.1)
 
 
-def test_one_pi_of_each_step_says_nothing_of_two():
+def test_one_pi_per_step_gives_no_estimate_for_two():
     curves, sample = curves_of(50, np.random.default_rng(3))
     assert np.isnan(variances(kept(curves, sample, 1, 1), sample, GRID)[1:]).all()
 
 
 @pytest.mark.parametrize("draws", [1, 4])
-def test_stored_evaluations_say_which_number_is_best(tmp_path, draws):
-    """By as many draws as the run asks for; other grids and very few records do not count."""
+def test_stored_evaluations_give_the_best_number_of_pi(tmp_path, draws):
+    """For the draws of the run; other grids and very few records do not count."""
     settings = EvaluationSettings(preset="sparse", pi_grid=soft_files.GRID, draws=draws)
     dear, cheap = np.array([100.0, 100.1, 100.2]), np.array([1.0, 4.0, 9.0])
     few = soft_files.soft_rows(dict.fromkeys("ab", 1))

@@ -1,4 +1,4 @@
-"""The published numbers: what the file says, what it may not say, what the printed order owes."""
+"""The published numbers: completeness, names, validation and rounded averages."""
 
 import csv
 from pathlib import Path
@@ -34,7 +34,7 @@ def printed_cells():
         return {tuple(line[1:-1]): line[-1] for line in list(csv.reader(file))[1:]}
 
 
-def test_every_number_of_every_table_is_there():
+def test_every_number_of_every_table_is_present():
     sizes = load_published(FILE).groupby(["table", "protocol"], sort=False).size().to_dict()
     soft = 2 * 6 * 9  # two metrics, five datasets and their average, nine methods
     assert sizes == {
@@ -50,7 +50,7 @@ def test_every_number_of_every_table_is_there():
     }
 
 
-def test_names_are_those_of_the_catalogues_and_of_the_summary_files():
+def test_names_match_the_catalogues_and_summary_files():
     for kind, names in (("models", MODELS), ("datasets", DATASETS)):
         catalogue = read_yaml(ROOT / "config/catalogue" / f"{kind}.yaml")
         assert {name: catalogue[name]["label"] for name in names} == names
@@ -91,7 +91,7 @@ FIRST = ",".join(HEADER)
         ([FIRST, LINE, TIME, LINE.replace("0.603", "0.6")], "line 4: the same cell as in line 2"),
     ],
 )
-def test_another_file_and_a_wrong_line_are_named_with_what_is_allowed(tmp_path, lines, problem):
+def test_invalid_files_and_lines_are_named_with_the_allowed_values(tmp_path, lines, problem):
     path = tmp_path / "published.csv"
     if lines is not None:
         path.write_text("\n".join(lines), encoding="utf-8", errors="surrogateescape")

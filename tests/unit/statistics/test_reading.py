@@ -8,7 +8,7 @@ from pisoft.statistics.reading import Files
 from pisoft.store.parquet import write_rows
 
 
-def test_rows_are_read_by_selection_and_what_is_missing_is_named(tmp_path):
+def test_rows_are_read_by_selection_and_missing_ones_are_named(tmp_path):
     path = tmp_path / "s.parquet"
     row = statistics_row("soft_ns", "sst2", "a", 0.1)
     write_rows(path, "statistics", [row | {"protocol": p} for p in ("dynamic", "fixed", "")], {})

@@ -1,4 +1,4 @@
-"""Tables of results: empty keys, unique numbers, selection."""
+"""Result tables: empty keys, unique numbers, selection."""
 
 import numpy as np
 import pandas as pd
@@ -10,7 +10,7 @@ from pisoft.store.schemas import SCHEMAS
 NUMBERS = pd.DataFrame({"metric": ["a", "a"], "method": ["x", "y"], "value": [1, np.nan]})
 
 
-def test_a_missing_key_is_empty_and_a_missing_number_null():
+def test_missing_keys_are_empty_and_missing_numbers_null():
     table = summary_table("ranks", [NUMBERS, NUMBERS.assign(position=0.5, text=None, n=3)])
     assert table.schema == SCHEMAS["ranks"]
     rows = table.to_pandas()
@@ -24,7 +24,7 @@ def test_a_missing_key_is_empty_and_a_missing_number_null():
     assert summary_table("ranks", []).equals(SCHEMAS["ranks"].empty_table())
 
 
-def test_an_unknown_column_and_two_numbers_with_the_same_keys_are_errors():
+def test_unknown_columns_and_duplicate_keys_are_errors():
     with pytest.raises(ValueError, match=r"ranks: results have no column \['pi'\]"):
         summary_table("ranks", [NUMBERS.assign(pi=0.5)])
     with pytest.raises(ValueError, match=r"two numbers of the same keys: .*'method': 'x'"):

@@ -1,4 +1,4 @@
-"""Clusters of samples: numbers as without them, standard errors and tests."""
+"""Clustered samples: singletons, duplicates, standard errors and tests."""
 
 from dataclasses import replace
 
@@ -31,7 +31,7 @@ def table_of(values):
 
 
 def twice(samples):
-    """Every sample and a copy of it, which is in the same cluster."""
+    """Every sample and a copy of it in the same cluster."""
     top, bottom = (
         pd.concat([frame, frame.set_axis(frame.index + "'")])
         for frame in (samples.numerators, samples.denominators)
@@ -48,7 +48,7 @@ def numbers(dataset_samples):
     return rows, tests
 
 
-def test_clusters_of_a_single_sample_change_no_bit():
+def test_singleton_clusters_change_no_bit():
     samples = skewed(14)
     alone = replace(samples, clusters={name: f"of {name}" for name in samples.numerators.index})
     for one, other in zip(numbers(samples), numbers(alone), strict=True):
@@ -56,7 +56,7 @@ def test_clusters_of_a_single_sample_change_no_bit():
         assert one["n_clusters"].isna().all()
 
 
-def test_copies_in_the_clusters_of_their_originals_add_nothing_but_to_n():
+def test_duplicates_within_clusters_change_only_n():
     samples = skewed(14)
     for once, doubled in zip(numbers(samples), numbers(twice(samples)), strict=True):
         counts = [name for name in ("n", "n_failed", "n_clusters") if name in once]
@@ -67,7 +67,7 @@ def test_copies_in_the_clusters_of_their_originals_add_nothing_but_to_n():
         assert doubled["n_clusters"][once["dataset"] == "other"].isna().all()
 
 
-def test_mean_rows_are_those_of_a_regression_with_clusters_of_different_sizes():
+def test_means_equal_a_regression_with_clustered_errors():
     samples = skewed(40, columns=2)
     values = samples.numerators.iloc[:, [0]]
     clusters = {name: str(k // 3 if k < 20 else k) for k, name in enumerate(values.index)}

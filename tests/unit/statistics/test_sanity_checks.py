@@ -1,4 +1,4 @@
-"""Similarity of scores to those on randomised models, and of other inputs: by SciPy."""
+"""Similarity of scores to randomised models and other inputs, against SciPy."""
 
 import numpy as np
 import pandas as pd
@@ -25,7 +25,7 @@ def scores(seed):
     return np.random.default_rng(seed).integers(0, 5, 10).astype(float)  # with ties
 
 
-def test_a_sample_has_the_mean_over_its_steps_of_spearmans_rho():
+def test_a_sample_has_the_mean_of_spearmans_rho_over_its_steps():
     pairs = {("a", 0): (1, 2), ("a", 5): (3, 4), ("b", 0): (5, 6)}
     steps, changed = (
         [step(*key, mine=scores(seeds[at])) for key, seeds in pairs.items()] for at in (0, 1)
@@ -35,21 +35,21 @@ def test_a_sample_has_the_mean_over_its_steps_of_spearmans_rho():
     assert dict(similarities(steps, changed, "mine")) == expected
 
 
-def test_equal_scores_and_steps_that_failed_have_no_rho():
+def test_constant_scores_and_failed_steps_have_no_rho():
     steps = [step(*key, mine=scores(1)) for key in (("a", 0), ("a", 5), ("b", 0))]
     changed_steps = (("a", 0, np.ones(10)), ("a", 5, scores(1)), ("b", 0, None))
     changed = [step(name, index, mine=values) for name, index, values in changed_steps]
     assert [*similarities(steps, changed, "mine")] == pytest.approx([1, np.nan], nan_ok=True)
 
 
-def test_scores_are_stretched_as_on_a_straight_line_between_tokens():
+def test_scores_are_stretched_by_linear_interpolation():
     assert stretched(np.array([0.0, 1.0]), 5) == pytest.approx([0, 0.25, 0.5, 0.75, 1])
     assert stretched(np.array([1.0, 0.0, 4.0]), 2) == pytest.approx([1, 4])
     same = scores(1)
     assert np.array_equal(stretched(same, same.size), same)
 
 
-def test_each_text_is_compared_with_the_mean_of_all_others_at_the_same_step():
+def test_texts_are_compared_with_the_mean_of_all_others_at_the_step():
     lengths = {"a": 8, "b": 5, "c": 6, "d": 8}
     raw = {(name, at): scores(7 * at + n) for n, name in enumerate(lengths) for at in (0, 5)}
     raw.pop(("d", 5))
@@ -70,7 +70,7 @@ def test_each_text_is_compared_with_the_mean_of_all_others_at_the_same_step():
     assert dict(input_similarities(steps, "mine")) == expected
 
 
-def test_what_has_no_other_text_to_be_compared_with_has_no_rho():
+def test_texts_without_comparable_others_have_no_rho():
     steps = [
         step("a", 0, mine=scores(1)),
         step("a", 5, mine=scores(1)),  # a longer answer than any other
@@ -84,7 +84,7 @@ def test_what_has_no_other_text_to_be_compared_with_has_no_rho():
     assert input_similarities(steps[:2], "mine").isna().all()
 
 
-def test_each_check_has_its_row_and_a_text_without_scores_is_counted(tmp_path):
+def test_each_check_has_a_row_and_texts_without_scores_are_counted(tmp_path):
     samples, raw = ("a", "b", "c"), np.random.default_rng(2)
     variants = {"reinit-2": 2, "shuffled-labels": None}
     drawn = {(name, s): raw.random(8) for name in ("", *variants) for s in samples}
@@ -114,7 +114,7 @@ def test_each_check_has_its_row_and_a_text_without_scores_is_counted(tmp_path):
         assert list(checks["n_failed"]) == [0, 1, 0]
 
 
-def test_without_shuffled_labels_there_is_no_column_and_no_point_of_them():
+def test_without_shuffled_labels_their_column_and_points_are_absent():
     number = {"metric": "rho", "method": "mine", "value": 0.5, "low": 0.4, "high": 0.6, "n": 5}
     checks = ({"part": "layers", "variant": "reinit-1", "position": 1.0}, {"part": "input"})
     cell = {"model": "llama"}

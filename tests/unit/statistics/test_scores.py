@@ -1,4 +1,4 @@
-"""All methods' scores side by side: order, limits, failures and files that do not belong."""
+"""Scores of all methods side by side: order, limits, failures and mismatched files."""
 
 import numpy as np
 import pytest
@@ -26,7 +26,7 @@ def read(run, dataset="words", scope="content", **changes):
     return list(read_scores(*files(run, "llama", dataset), ScoreSettings(scope=scope), **changes))
 
 
-def test_steps_come_in_the_order_of_the_prompts_whatever_that_of_the_attributions(run):
+def test_steps_follow_the_order_of_the_prompts(run):
     before, names = read(run), [record.name for record in DATASETS["words"]]
     assert [step.prompt["sample_id"] for step in before] == names
     assert [step.prompt["sample_id"] for step in read(run, samples=3)] == names[:3]
@@ -45,7 +45,7 @@ def test_steps_come_in_the_order_of_the_prompts_whatever_that_of_the_attribution
     assert [step.prompt["sample_id"] for step in read(run)] == names[2:4], "no others"
 
 
-def test_raw_scores_are_the_stored_ones_and_scores_cover_the_perturbable_tokens(run):
+def test_raw_scores_are_stored_and_scores_cover_perturbable_tokens(run):
     for step in read(run):
         name = step.prompt["sample_id"]
         for method, raw in step.raw.items():
@@ -57,7 +57,7 @@ def test_raw_scores_are_the_stored_ones_and_scores_cover_the_perturbable_tokens(
             np.testing.assert_allclose(step.scores(method), expected, rtol=0, atol=1e-12)
 
 
-def test_the_scope_says_which_tokens_have_scores(run):
+def test_the_scope_determines_which_tokens_have_scores(run):
     for scope, first in (("content", 1), ("all_but_bos", 1), ("all", 0)):
         step = read(run, scope=scope)[0]
         size = len(step.prompt["input_ids"])
@@ -66,7 +66,7 @@ def test_the_scope_says_which_tokens_have_scores(run):
         assert len(step.scores("random")) == len(step.perturbable)
 
 
-def test_a_step_that_failed_has_a_status_and_no_scores(run):
+def test_failed_steps_have_a_status_and_no_scores(run):
     by_name = {step.prompt["sample_id"]: step for step in read(run)}
     broken = by_name["bytes"]
     assert broken.status == {"random": "ok", "2": "ok", "mine": "nonfinite_attribution"}
@@ -78,7 +78,7 @@ def test_a_step_that_failed_has_a_status_and_no_scores(run):
     assert all(set(step.status) == {"random", "2"} for step in read(run, "open")), "no third file"
 
 
-def test_a_sample_that_a_method_lacks_or_repeats_is_an_error(run):
+def test_missing_and_duplicate_samples_are_errors(run):
     path = files(run, "llama", "words")[1][0]
     rows = read_rows(path, "attributions")
     name = rf"{path.parent.name}/words\.parquet: "

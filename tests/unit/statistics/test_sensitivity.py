@@ -1,4 +1,4 @@
-"""Orders with a choice made otherwise: areas, means, τ and resamples, recomputed by hand."""
+"""Rankings under alternative choices: areas, means, τ and resamples, recomputed by hand."""
 
 from __future__ import annotations
 
@@ -137,10 +137,10 @@ DIRECT = [name for name in ALTERNATIVES if name not in ("half_samples", *NEW_DRA
 
 @pytest.mark.parametrize("metric", METRICS)
 @pytest.mark.parametrize("alternative", DIRECT)
-def test_every_alternative_s_order_is_that_of_the_written_draws(summary, metric, alternative):
+def test_alternative_rankings_are_recomputed_from_the_written_draws(summary, metric, alternative):
     rows, clamp, table = summary
     if alternative.startswith("clamp") and (metric.endswith("nc") or alternative[6:] == clamp):
-        assert select(table, metric=metric, part=alternative).empty, "it is the run's own"
+        assert select(table, metric=metric, part=alternative).empty, "it is the run's setting"
         return
     row = one(table, alternative, metric)
     run, other = (order(rows, METRICS[metric], name, clamp) for name in ("run", alternative))
@@ -154,7 +154,7 @@ def test_every_alternative_s_order_is_that_of_the_written_draws(summary, metric,
 
 
 @pytest.mark.parametrize("alternative", ["squared_distance", "ratio_of_means", "median"])
-def test_intervals_are_those_of_orders_taken_anew_of_every_resample(summary, alternative):
+def test_intervals_come_from_rankings_of_every_resample(summary, alternative):
     rows, clamp, table = summary
     drawn = keyed_generator(1, "bootstrap", "sst2").integers(len(STEPS), size=(200, len(STEPS)))
     areas = {
@@ -178,7 +178,7 @@ def test_intervals_are_those_of_orders_taken_anew_of_every_resample(summary, alt
     ("run", "orders", "changes"),
     [("221", ["321"], 0), ("321", ["221"], 1), ("321", ["321", "221"], 0.5)],
 )
-def test_another_method_is_best_only_if_it_did_not_share_the_first_rank(run, orders, changes):
+def test_a_different_best_method_must_not_have_shared_first_rank(run, orders, changes):
     order_columns = [("m", "median", half, name) for half in range(len(orders)) for name in "abc"]
     columns = pd.MultiIndex.from_tuples(
         [*(("m", "run", 0, name) for name in "abc"), *order_columns],
@@ -191,7 +191,7 @@ def test_another_method_is_best_only_if_it_did_not_share_the_first_rank(run, ord
     assert rows.loc["best_changes", "value"] == changes
 
 
-def test_half_of_the_samples_is_the_mean_of_random_halves(tmp_path):
+def test_half_samples_average_over_random_halves(tmp_path):
     rows = methods()
     row = one(sensitivity(tmp_path, *cells_of(rows)), "half_samples")
     run = order(rows, "ns", "run", "draw")
@@ -208,7 +208,7 @@ def test_half_of_the_samples_is_the_mean_of_random_halves(tmp_path):
     assert row["best"] == ""
 
 
-def test_halves_compare_the_methods_that_have_a_value_in_each_of_them(tmp_path):
+def test_halves_compare_the_methods_with_values_in_both(tmp_path):
     rows = methods(steps={"a": 1, "b": 1})
     rows["mine"] = rows_of(1, {"a": 1, "b": 1}, failed=("b",))
     table = sensitivity(tmp_path, *cells_of(rows))
@@ -216,7 +216,7 @@ def test_halves_compare_the_methods_that_have_a_value_in_each_of_them(tmp_path):
     assert one(table, "median")["n_methods"] == len(METHODS)
 
 
-def test_the_average_orders_by_the_mean_over_datasets(tmp_path):
+def test_the_average_ranks_by_the_mean_over_datasets(tmp_path):
     by_dataset = {name: methods(10 * place) for place, name in enumerate(("sst2", "imdb"))}
     cells = [cell for name, rows in by_dataset.items() for cell in cells_of(rows, name)]
     row = one(sensitivity(tmp_path, *cells), "every_second_pi", dataset=AVERAGE)
@@ -234,7 +234,7 @@ def tau(rows, other_rows):
     return kendalltau(*(order(of, "ns", "run", "draw") for of in (rows, other_rows))).statistic
 
 
-def test_routings_and_operators_are_compared_over_the_methods_that_have_both(tmp_path):
+def test_routings_and_operators_are_compared_over_common_methods(tmp_path):
     names = ("dynamic", "fixed", "dynamic@mean", "dynamic@hide", "fixed@mean")
     rows = {name: methods(20 * place) for place, name in enumerate(names)}
     del rows["dynamic@hide"][METHODS[0]]
@@ -258,7 +258,7 @@ def test_routings_and_operators_are_compared_over_the_methods_that_have_both(tmp
     assert set(NEW_DRAWS) & set(alone["part"]) == {"operator_mean", "operator_hide"}
 
 
-def test_few_draws_and_a_short_grid_say_what_they_lack(tmp_path):
+def test_few_draws_and_short_grids_state_what_is_missing(tmp_path):
     table = sensitivity(tmp_path, *cells_of(methods(draws=1, grid=(0.2, 0.7))))
     missing = table[table["text"] != ""]
     assert dict(zip(missing["part"], missing["text"], strict=True)) == {
@@ -281,28 +281,28 @@ def test_few_draws_and_a_short_grid_say_what_they_lack(tmp_path):
         (dict.fromkeys(METHODS, rows_of(1, dict.fromkeys(STEPS, 1), failed=tuple(STEPS))), TOO_FEW),
     ],
 )
-def test_without_an_order_every_row_says_why(tmp_path, cells, reason):
+def test_without_a_ranking_every_row_states_the_reason(tmp_path, cells, reason):
     table = sensitivity(tmp_path, *cells_of(cells))
     assert set(table["text"]) == {reason}
     assert table[["value", "low", "high", "best_changes", "rank_change"]].isna().all(axis=None)
     assert (table["n"] + table["n_failed"] == len(STEPS)).all()
 
 
-def test_an_operator_with_one_of_two_methods_gives_no_order(tmp_path):
+def test_an_operator_with_a_single_method_gives_no_ranking(tmp_path):
     rows = {name: rows_of(place) for place, name in enumerate(METHODS[:2])}
     one_method = cells_of({"mine": rows["mine"]}, protocol="dynamic@mean")
     table = sensitivity(tmp_path, *cells_of(rows), operators=one_method)
     assert one(table, "operator_mean")["text"] == f"{TOO_FEW} with it"
 
 
-def test_a_single_sample_has_no_interval_and_no_half(tmp_path):
+def test_a_single_sample_has_neither_interval_nor_halves(tmp_path):
     table = sensitivity(tmp_path, *cells_of(methods(steps={"a": 2})))
     assert table[["low", "high"]].isna().all(axis=None)
     assert one(table, "half_samples")["text"] == "fewer than two samples have a value"
     assert one(table, "median")["value"] == 1, "the median of one is its mean"
 
 
-def test_a_dataset_without_any_value_leaves_the_others_as_they_are(tmp_path):
+def test_a_dataset_without_values_does_not_change_the_others(tmp_path):
     cells = cells_of(methods())
     empty = {m: rows_of(1, {"a": 1}, failed=("a",)) for m in METHODS}
     alone = sensitivity(tmp_path / "alone", *cells)

@@ -18,7 +18,7 @@ RUNS, RECORDS = 300, 150
 
 
 @pytest.mark.parametrize("pool", [None, 5])
-def test_capitals_are_those_of_the_definition(pool: int | None) -> None:
+def test_capitals_follow_the_definition(pool: int | None) -> None:
     values, grid = [0.9, 0.2, 1.0, 0.7], [0.0, 0.05, 0.3, 0.5, 0.75, 1.0]
     stacked = np.array([one.copy() for one in log_capitals(np.c_[values], np.array(grid), pool)])
     for mean, computed in zip(grid, stacked[:, :, 0].transpose(2, 0, 1), strict=True):
@@ -37,7 +37,7 @@ def test_capitals_are_those_of_the_definition(pool: int | None) -> None:
             np.testing.assert_allclose(np.exp(computed[t]), capital)
 
 
-def test_bounds_are_the_means_that_capitals_reject() -> None:
+def test_bounds_invert_the_capitals() -> None:
     values = np.random.default_rng(1).beta(6, 2, (60, 2))
     low, high = confidence_sequence(values, 0.1)
     reached = np.zeros((2, 2, len(MEANS)), dtype=bool)
@@ -51,7 +51,7 @@ def test_bounds_are_the_means_that_capitals_reject() -> None:
     assert low[-1].min() > 0.5
 
 
-def test_a_pair_without_a_common_record_has_no_mean_and_stays_open() -> None:
+def test_a_pair_without_common_records_stays_open() -> None:
     differences = np.c_[np.full(6, 0.3), np.full(6, np.nan)]
     first, second = decide(differences, 1.0).to_dict("records")
     assert first["value"] == pytest.approx(0.3)
@@ -60,15 +60,15 @@ def test_a_pair_without_a_common_record_has_no_mean_and_stays_open() -> None:
 
 
 def differences_of(kind: str) -> np.ndarray:
-    """Return differences of three methods from another one of the same mean, (T, RUNS, 3)."""
+    """Return differences of three methods from one with the same mean, (T, RUNS, 3)."""
     rng = np.random.default_rng([1, len(kind)])
     shape = (RECORDS, RUNS, 4)
     if kind == "exchangeable":
         values = rng.normal(size=shape) * 0.3
-    elif kind == "skewed":  # each method differently, so that differences are skewed
+    elif kind == "skewed":  # differs by method, so that differences are skewed
         values = rng.beta(0.2, 1.8, shape) - 0.1
         values *= [1, 0.05, 0.2, 0.5]
-    else:  # labels take turns, and differences depend on the label
+    else:  # labels alternate, and differences depend on the label
         values = rng.uniform(-0.2, 0.2, shape)
         values += np.where(np.arange(RECORDS) % 2, 0.4, -0.4)[:, None, None] * [0.1, 0.2, 0.5, 1]
     return values[:, :, 1:] - values[:, :, :1]
@@ -84,9 +84,7 @@ def share_rejected(values: np.ndarray, alpha: float, mean: float, pool: int | No
 
 @pytest.mark.parametrize("kind", ["exchangeable", "skewed", "taking turns"])
 @pytest.mark.parametrize("pool", [None, RECORDS])
-def test_equal_methods_are_hardly_ever_decided_whenever_one_stops(
-    kind: str, pool: int | None
-) -> None:
+def test_equal_methods_are_rarely_decided_at_any_stopping_time(kind: str, pool: int | None) -> None:
     differences = differences_of(kind)
     if pool:
         differences = differences - differences.mean(axis=0)  # of all records of the pool
@@ -94,7 +92,7 @@ def test_equal_methods_are_hardly_ever_decided_whenever_one_stops(
     assert share_rejected(values, alpha=0.2 / 3, mean=0.5, pool=pool) <= 0.2
 
 
-def test_the_sequence_holds_the_mean_after_all_numbers_of_records_at_once() -> None:
+def test_the_sequence_covers_the_mean_simultaneously() -> None:
     values = np.random.default_rng(2).beta(0.5, 4.5, (RECORDS, RUNS))  # skewed, of mean 0.1
     assert share_rejected(values, alpha=0.2, mean=0.1, pool=None) <= 0.2
     finite = (values[:, :5], 0.2, RECORDS), (values[:, :5], 0.2)
@@ -117,13 +115,13 @@ def test_a_comparison_stops_where_it_is_decided() -> None:
     assert got.low[0] >= 0 >= got.high[1]
     assert got.low[3] >= -0.2
     assert got.high[3] <= 0.2
-    # One record fewer decides nothing, and neither does a stricter family.
+    # Neither one record fewer nor a stricter family decides.
     before = decide(columns[0][: got["n"][0] - 1, None], clip=1, pairs=6)
     assert before["text"].tolist() == ["open"]
     assert decide(columns[0][:, None], clip=1, pairs=600)["n"][0] > got["n"][0]
 
 
-def test_differences_are_those_of_holms_procedure_after_every_record() -> None:
+def test_decisions_follow_holms_procedure_after_every_record() -> None:
     rng = np.random.default_rng(4)
     differences = rng.normal([0.3, 0.12, 0.1, 0.1, -0.2, 0, 0.02], 0.3, (300, 7))
     got = decide(differences, clip=1, alpha=0.1)
@@ -139,7 +137,7 @@ def test_differences_are_those_of_holms_procedure_after_every_record() -> None:
     assert alone["n"][0] > got["n"][3]  # which later decisions made easier
 
 
-def test_the_last_true_difference_leaves_all_of_alpha_to_the_others() -> None:
+def test_the_last_open_pair_gets_all_of_alpha() -> None:
     clear = np.full((RECORDS, 2), 0.95)
     null = differences_of("exchangeable")[:, :80, 0].clip(-1, 1) / 2 + 0.5
     last = [holm_levels(np.c_[clear, one], 0.2, 3)[1][2] for one in null.T]

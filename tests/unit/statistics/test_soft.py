@@ -39,7 +39,7 @@ def summarised(folder, rows):
 def test_sample_metrics_equal_the_definitions(tmp_path):
     rows = soft_rows({"a": 3, "b": 1, "c": 2})
     for number, row in enumerate(rows):
-        row["h0"] = 0.3 + 0.1 * (number // 4)  # another one at each step
+        row["h0"] = 0.3 + 0.1 * (number // 4)  # differs by step
         row["identity"] = 0.001 * (1 + number // 4)
         row["nc_distances"] = row["nc_distances"][:3]  # metrics may differ in draws
     values, statuses, _ = summarised(tmp_path, random.Random(3).sample(rows, len(rows)))
@@ -73,7 +73,7 @@ def test_sample_metrics_equal_the_definitions(tmp_path):
         ("none", [0.9, 0.7], -0.6),
     ],
 )
-def test_soft_ns_is_clamped_where_the_setting_says(tmp_path, clamp, distances, expected):
+def test_soft_ns_is_clamped_as_configured(tmp_path, clamp, distances, expected):
     """One draw exceeds H₀ = 0.5, their mean at first does not."""
     rows = [row | {"ns_distances": distances} for row in soft_rows({"a": 1, "b": 1})]
     samples, *curves = summarise([write_soft(tmp_path, rows)], MINIMUM_H0, clamp)
@@ -86,7 +86,7 @@ def test_soft_ns_is_clamped_where_the_setting_says(tmp_path, clamp, distances, e
     assert [row["values"] for row in samples] == [pytest.approx([expected] * len(GRID))] * 2
 
 
-def test_the_low_part_of_the_curve_has_an_area_if_the_grid_has_such_a_part(tmp_path):
+def test_the_low_part_of_the_curve_has_an_area_if_on_the_grid(tmp_path):
     rows = soft_rows({"a": 2})
     assert summarised(tmp_path, rows)[0]["a", "auc_low_pi_soft_nc"] is None
     for row in rows:
@@ -99,7 +99,7 @@ def test_the_low_part_of_the_curve_has_an_area_if_the_grid_has_such_a_part(tmp_p
 
 
 def with_noise(rows, sample, size=0.01):
-    """Rows of which one step was evaluated in float32, too, which changed each number."""
+    """Rows of which one step was also evaluated in float32, which changed each number."""
     generator = random.Random(7)
     for row in rows:
         if (row["sample_id"], row["step"]) == (sample, 0):
@@ -108,7 +108,7 @@ def with_noise(rows, sample, size=0.01):
     return rows
 
 
-def test_noise_of_16_bits_equals_its_definitions(tmp_path):
+def test_noise_of_16_bit_precision_equals_its_definition(tmp_path):
     rows = with_noise(with_noise(soft_rows({"a": 2, "b": 1, "c": 1}), "a"), "c", size=0.02)
     values, _, _ = summarised(tmp_path, rows)
     assert {metric for _, metric in values} == {*SAMPLE_METRICS, *NOISE_METRICS}
@@ -131,7 +131,7 @@ def test_noise_of_16_bits_equals_its_definitions(tmp_path):
         assert values["a", f"noise_auc_{kind}"] == pytest.approx(noise, abs=1e-7)
     noises = ([values[sample, f"noise_auc_{kind}"] for sample in "ac"] for kind in ("ns", "nc"))
     root_mean_square = max(np.hypot(*kind_noise) for kind_noise in noises) / 2**0.5
-    for sample in "abc":  # what is known of some samples stands for all of the cell
+    for sample in "abc":  # noise of some samples represents the whole cell
         assert values[sample, "numerical"] == pytest.approx(root_mean_square)
 
 
@@ -139,9 +139,7 @@ def test_noise_of_16_bits_equals_its_definitions(tmp_path):
     ("below", "enough", "noise"),
     [(np.nextafter(MINIMUM_H0, 0), MINIMUM_H0, 0), (0.019, 0.021, -0.02)],
 )
-def test_only_h0_below_the_minimum_or_the_noise_of_16_bits_is_no_denominator(
-    tmp_path, below, enough, noise
-):
+def test_h0_below_the_minimum_or_16_bit_noise_is_degenerate(tmp_path, below, enough, noise):
     rows = soft_rows({"a": 1, "b": 1, "c": 1})
     for row in rows:
         row["h0"] = {"a": 0.5, "b": below, "c": enough}[row["sample_id"]]
@@ -149,7 +147,7 @@ def test_only_h0_below_the_minimum_or_the_noise_of_16_bits_is_no_denominator(
     assert statuses == {"a": "ok", "b": "degenerate_baseline", "c": "ok"}
 
 
-def test_monte_carlo_variance_is_that_of_the_area_of_each_draw(tmp_path):
+def test_monte_carlo_variance_equals_that_of_the_draws_areas(tmp_path):
     rows = soft_rows({"a": 3})
     values, _, _ = summarised(tmp_path, rows)
     for kind in ("ns", "nc"):
@@ -163,7 +161,7 @@ def test_monte_carlo_variance_is_that_of_the_area_of_each_draw(tmp_path):
         assert values["a", f"monte_carlo_{kind}"] == pytest.approx(expected, rel=1e-5)
 
 
-def test_failed_steps_are_left_out_and_a_single_sample_has_no_interval(tmp_path):
+def test_failed_steps_are_excluded_and_a_single_sample_has_no_interval(tmp_path):
     status = {("b", 0): "degenerate_baseline", ("b", 5): "nonfinite_attribution"}
     rows = soft_rows({"a": 2, "b": 2}, status=status)
     rows[2] = soft_row("a", 0, rows[2]["pi"], random.Random(), "nonfinite_logits")
@@ -179,7 +177,7 @@ def test_failed_steps_are_left_out_and_a_single_sample_has_no_interval(tmp_path)
     assert {tuple(row[name] for name in columns) for row in curves} == {(*[None] * 3, 1, 1)}
 
 
-def test_a_cell_without_any_ok_row_has_no_mean_and_takes_the_grid_of_the_others(tmp_path):
+def test_a_cell_without_ok_rows_has_no_mean_on_the_common_grid(tmp_path):
     failed = dict.fromkeys((("a", 0), ("b", 0)), "nonfinite_attribution")
     rows_of = {
         "empty": [soft_row("a", 0, None, random.Random(), "empty_record")],
@@ -197,7 +195,7 @@ def test_a_cell_without_any_ok_row_has_no_mean_and_takes_the_grid_of_the_others(
 
 
 @pytest.mark.parametrize("numbers", ["1234567", "0134567", "012345677", "0167"])
-def test_a_step_that_lacks_or_repeats_a_row_is_an_error(tmp_path, numbers):
+def test_missing_and_duplicate_rows_of_a_step_are_errors(tmp_path, numbers):
     """The last ones complete each other across steps."""
     rows = soft_rows({"a": 1, "b": 1})
     with pytest.raises(BenchmarkError, match=r"sst2\.parquet.*retaining probability.*delete"):
@@ -229,7 +227,7 @@ def test_cells_on_different_grids_are_an_error(tmp_path):
         summarise(paths, **STATISTICS)
 
 
-def test_areas_of_part_of_the_grid_are_on_average_the_area_under_the_mean_curve(tmp_path):
+def test_areas_of_sparse_curves_average_to_that_of_the_mean_curve(tmp_path):
     rows = soft_rows(steps := {"a": 2, "b": 1, "c": 1, "d": 2, "e": 1})
     keys = list(dict.fromkeys((row["sample_id"], row["step"]) for row in rows))
     for row in rows:
@@ -250,8 +248,8 @@ def test_areas_of_part_of_the_grid_are_on_average_the_area_under_the_mean_curve(
     assert statistics.fmean(areas) == pytest.approx(area(list(zip(GRID, means, strict=True))))
 
 
-def test_points_of_curves_have_the_interval_of_the_samples_measured_there(tmp_path):
-    """Student's t of those samples alone; none of a single one, and no point without any."""
+def test_curve_points_have_intervals_of_the_samples_measured_there(tmp_path):
+    """Student's t over those samples; no interval for a single one, no point without any."""
     measured = {"a": 0.1, "b": 0.1, "c": 0.4, "d": 0.1}
     rows = soft_rows(dict.fromkeys(measured, 1))
     for row in rows:
@@ -268,7 +266,7 @@ def test_points_of_curves_have_the_interval_of_the_samples_measured_there(tmp_pa
     assert (third["n"], third["value"], third["low"]) == (0, None, None)
 
 
-def test_completed_curves_have_the_means_and_the_errors_of_the_measured_values():
+def test_completed_curves_keep_means_and_errors_of_measured_values():
     """Of 12 samples, every one at two of four π."""
     curves = np.random.default_rng(5).normal(size=(12, 4))
     measured = np.isin((np.arange(12)[:, None] + np.arange(4)) % 4, (0, 1))

@@ -23,7 +23,7 @@ STEPS = [
     step("a", 5, 0.3, 4),
     step("b", 0, 0.7, 9),
     step("c", 0, 0.2, 6),
-    step("c", 5, 0.6, 6, "nonfinite_attribution"),  # still cost its time
+    step("c", 5, 0.6, 6, "nonfinite_attribution"),  # took time nevertheless
     step("d", 0, 5.0, 7, "nonfinite_attribution"),
     step("e", 0, None, status="empty_generation"),
 ]
@@ -35,7 +35,7 @@ def write_steps(path, rows=STEPS, facts=FACTS):
     return path
 
 
-def test_a_samples_time_is_the_sum_of_its_steps_and_failed_samples_are_counted(tmp_path):
+def test_sample_times_sum_over_steps_and_failed_samples_are_counted(tmp_path):
     facts = {**FACTS, "peak_device_memory_mb": 40.25}
     rows = timing_rows(write_steps(tmp_path / "llama/mine/sst2.parquet", facts=facts))
     assert dict(zip(rows["metric"], rows["value"], strict=True)) == {
@@ -49,7 +49,7 @@ def test_a_samples_time_is_the_sum_of_its_steps_and_failed_samples_are_counted(t
     assert (names == ["llama", "mine", "sst2", 3, 2, "cpu"]).all(axis=None)
 
 
-def test_agreement_with_float32_is_a_mean_over_the_steps_that_have_one(tmp_path):
+def test_agreement_with_float32_is_the_mean_over_compared_steps(tmp_path):
     rows = [{**row, "float32_agreement": {0: 0.9, 2: 0.8}.get(i)} for i, row in enumerate(STEPS)]
     table = timing_rows(write_steps(tmp_path / "llama/mine/sst2.parquet", rows))
     agreement = table.set_index("metric").loc["float32_agreement"]
@@ -57,7 +57,7 @@ def test_agreement_with_float32_is_a_mean_over_the_steps_that_have_one(tmp_path)
     assert set(table["n"]) == {2, 3}
 
 
-def test_without_a_sample_there_is_no_mean(tmp_path):
+def test_without_samples_there_is_no_mean(tmp_path):
     one = write_steps(tmp_path / "m/one/d.parquet", [step("a", 0, 0.5)])
     none = write_steps(tmp_path / "m/none/d.parquet", [step("a", 0, None, status="empty_record")])
     single, empty = (timing_rows(path).set_index("metric") for path in (one, none))
@@ -66,7 +66,7 @@ def test_without_a_sample_there_is_no_mean(tmp_path):
     assert empty["value"].count() == 1, "the memory of the job"
 
 
-def test_a_file_that_does_not_say_its_device_is_named(tmp_path):
+def test_a_file_without_a_device_is_named(tmp_path):
     path = write_steps(tmp_path / "old.parquet", facts={"device": "cpu"})
     with pytest.raises(BenchmarkError, match=r"old\.parquet: .* lacks peak_memory_mb, .*; delete"):
         timing_rows(path)

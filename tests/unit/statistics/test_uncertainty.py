@@ -1,4 +1,4 @@
-"""Ranks, comparisons, variance, coverage and noise of hand-made samples, from their files."""
+"""Ranks, comparisons, variance, coverage and noise of constructed samples, from their files."""
 
 import numpy as np
 import pytest
@@ -41,7 +41,7 @@ def by_method(results, metric=NC, dataset="sst2"):
 
 
 @pytest.mark.parametrize("metric", ["auc_pi_soft_nc", "median_auc_pi_soft_nc"])
-def test_ranks_of_resamples_are_certain_of_a_clear_order_and_shared_by_equal_methods(metric):
+def test_resampled_ranks_are_stable_if_clear_and_shared_if_tied(metric):
     noise = np.random.default_rng(11).normal(0, 0.01, 30)
     order = {"low": 4, "high": 1.5, "equal": 1.5, "middle": 3}
     values = {name: list(noise - rank) for name, rank in order.items()}
@@ -58,7 +58,7 @@ def test_ranks_of_resamples_are_certain_of_a_clear_order_and_shared_by_equal_met
     assert parts["best_share"]["value"].to_dict() == best
 
 
-def test_ranks_are_those_of_all_samples_and_their_intervals_those_of_resamples():
+def test_ranks_use_all_samples_and_their_intervals_use_resamples():
     values = np.random.default_rng(3).normal(np.arange(12) / 9, 1, (8, 12))
     results = estimated(samples_of(dict(zip("abcdefghijkl", values.T.tolist(), strict=True))))
     drawn = keyed_generator(1, "bootstrap", "sst2").integers(8, size=(200, 8))
@@ -69,7 +69,7 @@ def test_ranks_are_those_of_all_samples_and_their_intervals_those_of_resamples()
     assert rows[["value", "low", "high"]].T.to_numpy().tolist() == [[*order], *ends.tolist()]
 
 
-def test_a_rank_of_a_single_sample_has_neither_interval_nor_share_of_resamples():
+def test_ranks_of_a_single_sample_have_no_interval_and_no_share():
     two = estimated(samples_of({"a": [1.0, 1.5], "b": [2.0, 1.2]}))
     assert select(two.ranks, metric=NC, part="rank")["low"].notna().all()
     ranks = select(estimated(samples_of({"a": [1.0], "b": [2.0]})).ranks, metric=NC, dataset="sst2")
@@ -90,7 +90,7 @@ def ranking_rows(values, samples):
     return rows
 
 
-def test_rise_is_best_where_lowest_and_a_single_method_has_numbers():
+def test_rise_is_lower_better_and_a_single_method_has_ranks():
     results = estimated(ranking_rows({"a": 0.1, "b": 0.9}, 8), "ranking_samples")
     rows, pair = results.statistics, select(results.comparisons, metric="rise", dataset="sst2")
     assert (rows["protocol"] == "").all()
@@ -105,7 +105,7 @@ def test_rise_is_best_where_lowest_and_a_single_method_has_numbers():
     assert set(rows["method"]) == {"a"}
 
 
-def test_pairs_with_the_control_are_a_separate_family():
+def test_comparisons_with_the_control_are_a_separate_family():
     generator = np.random.default_rng(16)
     values = {f"m{k}": generator.normal(k / 5, 1, 10) for k in range(4)}
     values["random"] = generator.normal(0, 1, 10)
@@ -129,7 +129,7 @@ def test_only_common_samples_are_compared():
     assert results.statistics["p_value"].isna().all()
 
 
-def test_ratios_of_means_are_compared_by_their_denominator():
+def test_ratios_of_means_are_compared_with_their_denominators():
     top = {"a": [0.1, 0.4, None, 0.3], "b": [0.2, 0.5, 0.1, 0.1]}
     bottom = {method: [0.2, 0.9, 0.7, 0.5] for method in top}
     metric = "ratio_auc_pi_soft_nc"
@@ -140,7 +140,7 @@ def test_ratios_of_means_are_compared_by_their_denominator():
     assert pair["value"] == pytest.approx((-0.1 - 0.1 + 0.2) / 1.6)
 
 
-def test_few_tokens_changed_agree_with_a_large_area():
+def test_fewer_changed_tokens_agree_with_larger_areas():
     level = {"a": 1.0, "b": 2.0, "c": 3.0}
     changed = {name: [4 - value, 4.1 - value] for name, value in level.items()}
     rows = {
@@ -153,7 +153,7 @@ def test_few_tokens_changed_agree_with_a_large_area():
     assert by_dataset == {"sst2": row, "average": row}
 
 
-def test_with_some_retaining_probabilities_per_step_samples_have_no_medians():
+def test_with_few_pi_per_step_samples_have_no_medians():
     rows = samples_of({"a": [1.0, 2.0], "b": [0.5, 1.0]})
     every, some = (
         set(estimated(rows, pi_per_step=number).statistics["metric"]) for number in (None, 2)
@@ -162,7 +162,7 @@ def test_with_some_retaining_probabilities_per_step_samples_have_no_medians():
 
 
 @pytest.mark.parametrize("lacking", [{}, {"some": [None]}])
-def test_a_dataset_left_out_changes_the_ranks_of_the_methods_that_all_datasets_have(lacking):
+def test_excluding_a_dataset_changes_ranks_of_common_methods(lacking):
     rows = samples_of({"a": [1.0], "b": [2.0], "some": [9.0]})
     rows += samples_of({"a": [4.0], "b": [2.0], **lacking}, "imdb")
     ranks = select(estimated(rows).ranks, metric=NC, part="without")
@@ -192,7 +192,7 @@ def test_variances_add_up_to_the_total():
     assert components["n"].tolist() == [1] * 8
 
 
-def test_coverage_counts_samples_by_status_and_says_why_a_dataset_has_none():
+def test_coverage_counts_samples_by_status_and_explains_empty_datasets():
     values = {"a": [1.0, None, None], "b": [1.0, 2.0, 3.0]}
     rows = rows_of(values, metric="identity") + samples_of(values)
     counts = estimated(rows).coverage.set_index(["method", "part"])["value"].to_dict()
@@ -204,15 +204,15 @@ def test_coverage_counts_samples_by_status_and_says_why_a_dataset_has_none():
     assert texts == {("", "sst2", "ok"): "", ("", "wikibio", "not_applicable"): why["reason"]}
 
 
-def test_noise_is_the_mean_and_largest_size_over_the_samples_that_have_one():
+def test_noise_is_the_mean_and_maximum_over_samples_with_noise():
     rows = rows_of({"a": [0.01, -0.03, None], "b": [None] * 3}, metric="noise_h0")
     (row,) = estimated(rows + samples_of({"a": [1.0] * 3})).noise.itertuples()
     assert (row.metric, row.dataset, row.method, row.n) == ("noise_h0", "", "", 2)
     assert (row.value, row.high) == pytest.approx((0.02, 0.03))
 
 
-def test_averages_are_over_the_datasets_of_each_model():
-    """Whatever other models there are, the results of a model are those of it alone."""
+def test_averages_use_the_datasets_of_each_model():
+    """Results of a model do not depend on other models."""
     generator = np.random.default_rng(21)
 
     def samples(dataset, model):
@@ -233,7 +233,7 @@ def test_averages_are_over_the_datasets_of_each_model():
     assert_frame_equal(on_imdb, average, check_exact=True)
 
 
-def test_equivalence_and_detectable_differences_stand_beside_the_tests_with_the_best():
+def test_comparisons_with_the_best_add_equivalence_and_power():
     generator, levels = np.random.default_rng(22), {"a": 0.5, "b": 0.45}
     rows = samples_of({m: generator.normal(v, 0.1, 60).tolist() for m, v in levels.items()})
     results = estimated(rows, equivalence_margin=0.1)
@@ -244,7 +244,7 @@ def test_equivalence_and_detectable_differences_stand_beside_the_tests_with_the_
     assert estimated(rows).comparisons["p_equivalence"].isna().all()
 
 
-def test_clusters_of_samples_stand_beside_n_and_widen_intervals():
+def test_clusters_are_counted_beside_n_and_widen_intervals():
     values = {name: np.repeat([k, k + 0.3, k - 0.4, k + 0.1], 3) for k, name in enumerate("ab")}
     clusters = [f"c{k // 3}" if k < 9 else None for k in range(12)]  # the others by themselves
     records = [explained_rows.record(f"s{k}", cluster=name) for k, name in enumerate(clusters)]
