@@ -1,4 +1,4 @@
-"""Files that do not belong together, one damage each: one line that names file and sample."""
+"""Mismatched files of a cell give one line that names file and sample."""
 
 import copy
 
@@ -19,7 +19,7 @@ FIRST = {kind: rows[0]["sample_id"] for kind, rows in ROWS.items()}
 
 
 def read(folder, changed=ROWS, rows=None):
-    """Write the files and read them as a job does, which is of some rows or all."""
+    """Write the files and read them like a job for all or some of the rows."""
     paths = {kind: folder / f"{kind}.parquet" for kind in changed}
     for kind, kind_rows in changed.items():
         write_rows(paths[kind], kind, kind_rows, {})
@@ -32,12 +32,12 @@ SAMPLES = [
 ]
 
 
-def test_files_that_belong_together_are_read_in_the_order_of_the_prompts(tmp_path):
+def test_matching_files_are_read_in_the_order_of_the_prompts(tmp_path):
     turned = {**ROWS, "generations": ROWS["generations"][::-1]}
     assert read(tmp_path, turned) == SAMPLES
 
 
-def test_a_job_reads_its_rows_and_needs_scores_of_these_alone(tmp_path):
+def test_a_job_reads_its_rows_and_needs_only_their_scores(tmp_path):
     assert read(tmp_path, rows=(0, 1)) == SAMPLES[:1]
     second_only = {**ROWS, "attributions": ROWS["attributions"][1:]}
     assert read(tmp_path, second_only, rows=(1, 2)) == SAMPLES[1:]
@@ -45,7 +45,7 @@ def test_a_job_reads_its_rows_and_needs_scores_of_these_alone(tmp_path):
         read(tmp_path, second_only, rows=(0, 2))
 
 
-def test_the_target_is_the_generated_token_in_place_of_a_label_word(tmp_path):
+def test_the_target_may_be_the_generated_token_instead_of_a_label_word(tmp_path):
     word = ROWS["generations"][0] | {"greedy_token_id": 5}
 
     def targets(target, first):
@@ -55,7 +55,7 @@ def test_the_target_is_the_generated_token_in_place_of_a_label_word(tmp_path):
         return [row["target_ids"] for row in rows]
 
     assert targets("label", word) == [[1], [1, 1]]
-    assert targets("generated", word) == [[5], [1, 1]], "of open text, it is the same"
+    assert targets("generated", word) == [[5], [1, 1]], "equal for open text"
     with pytest.raises(BenchmarkError, match="'a': has a label word, but no 'greedy_token_id'"):
         targets("generated", word | {"greedy_token_id": None})
 
@@ -77,7 +77,7 @@ def test_a_contrast_is_with_the_runner_up_of_every_step(tmp_path):
     assert foils("label") == [([1], None), ([1, 1], None)]
 
 
-def test_failed_samples_belong_together_too(tmp_path):
+def test_failed_samples_match_as_well(tmp_path):
     failed = {"status": "empty_record"}
     none = {"output_ids": [], "output_token_texts": [], "steps": [], "target_ids": []}
     changed = copy.deepcopy(ROWS)
@@ -131,7 +131,7 @@ def test_a_damaged_row_is_named(tmp_path, kind, place, change, message):
 
 
 @pytest.mark.parametrize("kind", ROWS)
-def test_rows_that_are_there_twice_are_refused(tmp_path, kind):
+def test_duplicate_rows_are_refused(tmp_path, kind):
     changed = {**ROWS, kind: ROWS[kind] * 2}
     with pytest.raises(
         BenchmarkError, match=rf"{kind}\.parquet: sample 'a': .*(twice|steps \[0, 0\])"
@@ -140,7 +140,7 @@ def test_rows_that_are_there_twice_are_refused(tmp_path, kind):
 
 
 @pytest.mark.parametrize("kind", ["generations", "attributions"])
-def test_a_sample_too_few_or_too_many_is_refused(tmp_path, kind):
+def test_missing_and_additional_samples_are_refused(tmp_path, kind):
     with pytest.raises(BenchmarkError, match=rf"{kind}\.parquet: sample 'a': has no row"):
         read(tmp_path, {**ROWS, kind: ROWS[kind][1:]})
     stranger = {**ROWS[kind][0], "sample_id": "c"}

@@ -1,4 +1,4 @@
-"""Results are there whole or not at all."""
+"""Results are written completely or not at all."""
 
 import errno
 
@@ -8,7 +8,7 @@ from pisoft.errors import BenchmarkError
 from pisoft.store.files import whole_files
 
 
-def test_files_appear_together_once_the_block_has_ended(tmp_path):
+def test_files_appear_together_at_the_end_of_the_block(tmp_path):
     paths = [tmp_path / f"deep/table.{ending}" for ending in ("csv", "html", "svg")]
     with whole_files(*paths) as written:
         for path in written:
@@ -18,7 +18,7 @@ def test_files_appear_together_once_the_block_has_ended(tmp_path):
     assert sorted(tmp_path.rglob("*.*")) == sorted(paths)
 
 
-def test_a_full_disk_leaves_what_was_there(tmp_path):
+def test_a_full_disk_keeps_the_previous_files(tmp_path):
     paths = [tmp_path / "table.csv", tmp_path / "table.html"]
     for path in paths:
         path.write_text("before", encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Typed files: what fits is stored, what does not is refused, and nothing is half-written."""
+"""Typed files: valid rows are stored, invalid ones refused, and writes are atomic."""
 
 import errno
 import os
@@ -36,7 +36,7 @@ ROW = {"sample_id": "d/1", "step": 0, "raw_scores": [0.5, 1.0], "converged": Non
 STATUS = "nonfinite_attribution"
 
 
-def test_rows_come_back_with_their_provenance(tmp_path):
+def test_rows_and_provenance_survive_a_round_trip(tmp_path):
     path = tmp_path / "deep" / "a.parquet"
     write_rows(path, "attributions", [ROW], provenance({"seed": 1}, device="cpu"))
     assert read_rows(path, "attributions") == [ROW]
@@ -52,7 +52,7 @@ def test_rows_come_back_with_their_provenance(tmp_path):
     assert re.fullmatch("[0-9a-f]{40}", stored["git_commit"] or 40 * "0")
 
 
-def test_equal_rows_and_facts_are_equal_bytes_in_any_order_of_the_facts_compressed(tmp_path):
+def test_files_are_compressed_and_byte_identical_for_equal_content(tmp_path):
     paths = [tmp_path / "one.parquet", tmp_path / "other.parquet"]
     for path, facts in zip(
         paths, ({"seed": 1, "device": "cpu"}, {"device": "cpu", "seed": 1}), strict=True
@@ -63,7 +63,7 @@ def test_equal_rows_and_facts_are_equal_bytes_in_any_order_of_the_facts_compress
 
 
 @pytest.mark.parametrize("umask", [0o022, 0o002, 0o077])
-def test_a_file_has_the_mode_that_the_umask_leaves(tmp_path, umask):
+def test_file_modes_respect_the_umask(tmp_path, umask):
     before = os.umask(umask)
     try:
         write_rows(tmp_path / "scores.parquet", "attributions", [ROW], {})
@@ -72,8 +72,8 @@ def test_a_file_has_the_mode_that_the_umask_leaves(tmp_path, umask):
     assert stat.S_IMODE((tmp_path / "scores.parquet").stat().st_mode) == 0o666 & ~umask
 
 
-def test_a_write_that_the_system_cuts_short_is_one_error_and_keeps_the_old_file(tmp_path):
-    """The real thing: a limit on the size of files stands for a full disk."""
+def test_an_interrupted_write_is_one_error_and_keeps_the_old_file(tmp_path):
+    """A real write error: a limit on file sizes simulates a full disk."""
     path = tmp_path / "cell.parquet"
     write_rows(path, "attributions", [ROW], {})
     code = (
@@ -99,7 +99,7 @@ def test_a_write_that_the_system_cuts_short_is_one_error_and_keeps_the_old_file(
     assert read_rows(path, "attributions") == [ROW]
 
 
-def test_a_flipped_bit_is_refused_and_never_another_number(tmp_path):
+def test_a_flipped_bit_is_refused_and_never_changes_a_number(tmp_path):
     path = tmp_path / "a.parquet"
     scores = np.random.default_rng(0).random(10_000, dtype=np.float32)
     write_rows(path, "attributions", [ROW | {"raw_scores": scores.tolist()}], {})
@@ -110,7 +110,7 @@ def test_a_flipped_bit_is_refused_and_never_another_number(tmp_path):
         read_table(path, "attributions")
 
 
-def test_a_flipped_bit_of_the_schema_is_no_traceback(tmp_path):
+def test_a_flipped_bit_in_the_schema_gives_no_traceback(tmp_path):
     path = tmp_path / "a.parquet"
     write_rows(path, "attributions", [ROW], {})
     stored = path.read_bytes()
@@ -120,7 +120,7 @@ def test_a_flipped_bit_of_the_schema_is_no_traceback(tmp_path):
             assert read_rows(path, "attributions") == [ROW]
 
 
-def test_a_file_that_is_replaced_while_it_is_read_is_read_as_it_was(tmp_path, monkeypatch):
+def test_a_file_replaced_during_reading_is_read_in_its_old_state(tmp_path, monkeypatch):
     path = tmp_path / "a.parquet"
     write_rows(path, "attributions", [ROW], {})
 
@@ -144,7 +144,7 @@ def test_a_file_that_is_replaced_while_it_is_read_is_read_as_it_was(tmp_path, mo
         ({"status": "okay"}, "unknown status 'okay'; did you mean 'ok'?"),
     ],
 )
-def test_a_row_that_does_not_fit_is_not_written(change, message, tmp_path):
+def test_an_invalid_row_is_not_written(change, message, tmp_path):
     path = tmp_path / "a.parquet"
     with pytest.raises(BenchmarkError, match=re.escape(message)):
         write_rows(path, "attributions", [ROW | change], {})
@@ -182,7 +182,7 @@ def test_a_curve_and_answers_to_counterfactuals_may_have_gaps(kind, row, tmp_pat
     assert read_rows(tmp_path / "a.parquet", kind) == [row]
 
 
-def test_a_text_that_is_no_utf8_is_refused(tmp_path):
+def test_a_text_that_is_not_utf8_is_refused(tmp_path):
     path = tmp_path / "a.parquet"
     write_rows(path, "attributions", [ROW], {})
     table = pq.read_table(path)
@@ -194,7 +194,7 @@ def test_a_text_that_is_no_utf8_is_refused(tmp_path):
         read_rows(path, "attributions")
 
 
-def test_rows_that_failed_are_told(tmp_path, caplog):
+def test_failed_rows_are_reported_by_status(tmp_path, caplog):
     failed = [
         ROW | {"raw_scores": None, "status": status} for status in (*2 * [STATUS], "no_evidence")
     ]
@@ -215,7 +215,7 @@ def test_a_corrupt_file_is_named_with_the_fix(tmp_path):
         read_table(tmp_path / "b.parquet", "attributions")
 
 
-def test_a_file_that_the_user_may_not_read_is_not_to_be_deleted(tmp_path, monkeypatch):
+def test_an_unreadable_file_is_not_called_corrupt(tmp_path, monkeypatch):
     def refuse(file):
         raise PermissionError(errno.EACCES, f"Failed to open local file '{file}'")
 
@@ -224,7 +224,7 @@ def test_a_file_that_the_user_may_not_read_is_not_to_be_deleted(tmp_path, monkey
         read_table(tmp_path / "a.parquet", "attributions")
 
 
-def test_every_kind_lies_where_a_rule_writes_it():
+def test_every_kind_of_file_is_written_by_a_rule():
     outputs = (str(file) for rule in parsed_rules().values() for file in rule.output)
     written = {re.sub(r"{(\w+),[^}]*}", r"{\1}", path) for path in outputs}
     for kind, file in FILES.items():

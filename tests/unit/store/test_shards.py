@@ -1,4 +1,4 @@
-"""The shards of a cell, read as one, and the arguments that name them."""
+"""Shards of a cell read as one file, and the arguments that name them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pisoft.errors import BenchmarkError
 from pisoft.store.parquet import computed_on, made_with, read_provenance, read_table, write_rows
 from pisoft.store.shards import cell_path, expanded, is_complete, shards_of, shortened
 
-LONGEST_ARGUMENT = 128 * 2**10  # of a command on Linux, bytes
+LONGEST_ARGUMENT = 128 * 2**10  # bytes of a command on Linux
 CUT = Shards(samples=3, size=2)
 
 
@@ -26,7 +26,7 @@ def whole(folder, kind="attributions"):
 
 
 def write_shards(path, *shards, kind="attributions", **facts):
-    """Write the rows of every shard with its facts, of which there is a list of each name."""
+    """Write the rows of every shard with its facts, given as a list per name."""
     for place, (file, rows) in enumerate(zip(shards_of(path), shards, strict=True)):
         write_rows(file, kind, rows, {name: values[place] for name, values in facts.items()})
 
@@ -36,7 +36,7 @@ def scored(*samples):
     return [attribution(sample, [1.0]) for sample in samples]
 
 
-def test_a_cell_s_path_stands_for_its_shards_in_their_order():
+def test_a_cells_path_expands_to_its_shards_in_order():
     path = Path(cell_path("soft/llama/random", "im.db-1", Shards(10, 4)))
     assert path.stem == "im.db-1"
     assert path.with_suffix("").parts == ("soft", "llama", "random", "im.db-1")
@@ -47,7 +47,7 @@ def test_a_cell_s_path_stands_for_its_shards_in_their_order():
     assert shards_of(file) == [file] == [Path("llama/random/im.db-1.parquet")]
 
 
-def test_a_cell_is_complete_with_all_of_its_shards(tmp_path):
+def test_a_cell_is_complete_once_all_shards_exist(tmp_path):
     path = whole(tmp_path)
     assert not is_complete(path)
     write_shards(path, scored("a", "b"), scored("c"))
@@ -56,7 +56,7 @@ def test_a_cell_is_complete_with_all_of_its_shards(tmp_path):
     assert not is_complete(path)
 
 
-def test_rows_are_those_of_all_shards_in_their_order_and_of_no_other_file(tmp_path):
+def test_rows_come_from_all_shards_in_order_and_no_other_file(tmp_path):
     path = whole(tmp_path)
     write_shards(path, scored("c", "a"), scored("b"))
     write_rows(path.with_suffix("") / "2-4.parquet", "attributions", scored("d"), {})
@@ -73,14 +73,14 @@ def test_a_sample_in_two_shards_is_refused(tmp_path):
         read_table(path, "attributions")
 
 
-def test_a_shard_that_is_missing_is_named(tmp_path):
+def test_a_missing_shard_is_named(tmp_path):
     path = whole(tmp_path)
     write_rows(shards_of(path)[0], "attributions", scored("a", "b"), {})
     with pytest.raises(BenchmarkError, match=r"imdb/2-3\.parquet: no such file"):
         read_table(path, "attributions")
 
 
-def test_facts_are_those_of_all_shards(tmp_path):
+def test_facts_are_combined_over_all_shards(tmp_path):
     path = whole(tmp_path)
     model = {"dtype": "float32", "messages": [{"role": "user"}]}
     write_shards(
@@ -115,7 +115,7 @@ def parts_of(dataset, cut):
 
 
 def files_of(pattern, cells, cuts):
-    """Return the files of cells, as rules declare them."""
+    """Return the files of cells as declared by rules."""
     files = (
         pattern.format(*cell[:3], part)
         for cell in cells
@@ -125,9 +125,7 @@ def files_of(pattern, cells, cuts):
 
 
 @given(st.data(), NAMES, NAMES, NAMES, NAMES, st.sampled_from(PATTERNS))
-def test_patterns_expand_to_the_files_in_their_order(
-    data, protocols, models, methods, datasets, pattern
-):
+def test_patterns_expand_to_files_in_order(data, protocols, models, methods, datasets, pattern):
     every = list(itertools.product(protocols, models, methods, datasets))
     cells = data.draw(st.lists(st.sampled_from(every), unique=True) | st.just(every))
     cut = set(data.draw(st.lists(st.sampled_from(datasets), unique=True))) - set(models)
@@ -139,7 +137,7 @@ def test_patterns_expand_to_the_files_in_their_order(
     files = files_of(pattern, cells, cuts)
     paths = [path for short in shortened(files, cut) for path in expanded(short)]
     assert [str(file) for path in paths for file in shards_of(path)] == files
-    assert len(paths) == len({pattern.format(*cell) for cell in cells}), "one path for each cell"
+    assert len(paths) == len({pattern.format(*cell) for cell in cells}), "one path per cell"
 
 
 def test_arguments_of_100_000_shards_are_short():
