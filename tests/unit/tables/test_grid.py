@@ -1,4 +1,4 @@
-"""Grids of numbers: two lines of one label, and gaps."""
+"""Grids of numbers: duplicate labels, gaps and signs."""
 
 import pytest
 
@@ -17,7 +17,7 @@ from pisoft.tables.grid import (
 from pisoft.views.view import MISSING
 
 
-def test_two_lines_of_one_label_are_both_shown():
+def test_rows_with_equal_labels_are_both_shown():
     assert each("method", {"a": "A", "b": "A"}) == {"A": {"method": "a"}, "A (b)": {"method": "b"}}
 
 
@@ -34,5 +34,5 @@ def test_a_missing_number_is_a_dash(show):
         ((-0.25, 1.5), 2, "[\N{MINUS SIGN}.25, 1.50]"),
     ],
 )
-def test_an_end_that_rounds_to_zero_shows_on_which_side_it_lies(ends, decimals, text):
+def test_interval_ends_that_round_to_zero_keep_their_sign(ends, decimals, text):
     assert interval_text(*ends, decimals) == text

@@ -12,24 +12,24 @@ from pisoft.tables.notes import poor_intervals
 from pisoft.views.view import Results
 
 
-def test_few_skewed_clusters_make_a_poor_interval_however_many_samples_they_hold():
+def test_few_skewed_clusters_give_a_poor_interval_at_any_sample_size():
     def note(skewness, n_clusters):
         counts = {"n": 400, "n_clusters": n_clusters, "skewness": skewness}
         rows = frame([statistics_row("auc_pi_soft_nc", "sst2", "a", 0.5, **counts)])
         return poor_intervals(Results(rows, {"a": "A"}, {"sst2": "SST-2"}))
 
-    assert note(0.5, 25).startswith("1 of the 1 intervals"), "skewness 2.5 of the clusters"
-    assert note(0.2, 25) == "", "skewness 1 of the clusters"
+    assert note(0.5, 25).startswith("1 of the 1 intervals"), "cluster skewness 2.5"
+    assert note(0.2, 25) == "", "cluster skewness 1"
     assert note(0.5, None) == ""
 
 
-def test_notes_say_that_soft_ns_is_clamped_after_averaging():
+def test_notes_state_that_soft_ns_is_clamped_after_averaging():
     for display in (pi_soft_auc, original_soft):
         notes = table_of(display, sample_rows(MEANS), clamp="mean").notes
         assert "after averaging" in " ".join(notes)
 
 
-def test_on_a_grid_without_halves_no_method_is_said_to_have_equal_ones():
+def test_without_half_curves_no_method_is_reported_as_equal():
     rows = results(
         "advantage",
         [
@@ -45,7 +45,7 @@ def test_on_a_grid_without_halves_no_method_is_said_to_have_equal_ones():
     assert drawn.notes[0] == "π-Soft-NS ↑: no method has a value for both halves."
 
 
-def test_a_mean_of_a_single_cluster_has_no_error():
+def test_a_mean_of_a_single_cluster_has_no_standard_error():
     depths = {1: 0.5, 2: 0.6}
     study = study_rows(
         {d: dict.fromkeys(("development", "rest"), [v] * 3) for d, v in depths.items()}

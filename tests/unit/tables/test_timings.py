@@ -22,7 +22,7 @@ def test_times_have_two_significant_digits(seconds, text):
     assert _milliseconds(seconds) == text
 
 
-def test_agreement_with_float32_is_a_mean_over_all_steps_of_a_method():
+def test_agreement_with_float32_is_the_mean_over_all_steps():
     rows = [
         result_row("timings", value, metric=AGREEMENT, method="mine", model=model, n=n)
         for model, value, n in (("llama", 0.9, 3), ("mistral", 0.5, 1))

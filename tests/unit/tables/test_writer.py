@@ -56,7 +56,7 @@ def html_of(table, folder):
     return path.read_text(encoding="utf-8")
 
 
-def test_headings_of_datasets_lead_to_their_samples_in_html_alone(tmp_path):
+def test_dataset_headings_link_to_samples_only_in_html(tmp_path):
     datasets = {"a&b": HOSTILE, "other": "Other"}
     links = explorer_links("../explorer.html", {"a-model": "A model"}, datasets)
     csv_file, tex, path = written(replace(hostile_table(), links=links), tmp_path)
@@ -69,7 +69,7 @@ def test_headings_of_datasets_lead_to_their_samples_in_html_alone(tmp_path):
     assert "explorer.html" not in csv_file.read_text() + tex.read_text(encoding="utf-8")
 
 
-def test_in_a_table_of_several_models_each_leads_to_its_samples(tmp_path):
+def test_tables_of_several_models_link_to_each_models_samples(tmp_path):
     row = Row("Data", (Entry("1"),))
     table = single(("Data",), Block("One", (row,)), Block("Two", (row,)))
     links = explorer_links("explorer.html", {"a": "One", "b": "Two"}, {"d": "Data"})
@@ -100,13 +100,13 @@ LATEX = {
 
 
 @pytest.mark.parametrize("name", LATEX)
-def test_latex_is_the_golden_one(name, tmp_path):
+def test_latex_equals_its_golden_file(name, tmp_path):
     text = written(LATEX[name](), tmp_path)[1].read_text(encoding="utf-8")
     goldens.compare(text, goldens.file("latex", name))
 
 
 @needs_latex
-def test_a_table_takes_both_columns_only_where_it_does_not_fit_one(tmp_path):
+def test_wide_tables_span_both_columns(tmp_path):
     for width, environment in ((5, "table"), (16, "table*")):
         row = Row("A label", (Entry("0.123"),) * width)
         _, tex, _ = written(single(tuple(map(str, range(width))), Block("", (row,))), tmp_path)
@@ -114,22 +114,22 @@ def test_a_table_takes_both_columns_only_where_it_does_not_fit_one(tmp_path):
         assert f"<{environment}>" in typeset(tex)
 
 
-def test_html_shows_a_hostile_label_as_text_and_no_button_without_methods(tmp_path):
+def test_html_escapes_labels_and_has_no_button_without_methods(tmp_path):
     text = html_of(hostile_table(), tmp_path)
-    closed = re.sub(r"<(!doctype|meta|link|br)[^>]*>", "", text)  # the others must be
+    closed = re.sub(r"<(!doctype|meta|link|br)[^>]*>", "", text)  # the others must be bold
     page = ElementTree.fromstring(closed)
     assert not {"script", "button"} & {element.tag for element in page.iter()}
     assert "".join(page.itertext()).count(HOSTILE) >= 6
 
 
-def test_html_is_self_contained_and_marks_by_more_than_colour(tmp_path):
+def test_html_is_self_contained_and_does_not_rely_on_colour(tmp_path):
     text = html_of(areas_of(sample_rows(MEANS)), tmp_path)
     assert not re.findall(r"<[^>]*\b(?:src|href)=", text)
     assert text.count("<b>") == 6  # the best of each column
-    assert text.count(" ≈<") == 8  # of 3 samples of each dataset, all others are tied
+    assert text.count(" ≈<") == 8  # all others are tied on 3 samples per dataset
 
 
-def test_a_button_puts_families_together_and_ranks_again(tmp_path):
+def test_a_button_groups_families_and_restores_the_ranking(tmp_path):
     _, _, path = written(areas_of(sample_rows(MEANS)), tmp_path)
     with chromium() as browser:
         opened = visit(browser, path)
@@ -151,7 +151,7 @@ def test_a_button_puts_families_together_and_ranks_again(tmp_path):
         check_accessible(browser, path)
 
 
-def test_a_warning_stands_above_the_page_and_in_the_notes_of_the_paper(tmp_path):
+def test_a_warning_appears_above_the_page_and_in_latex_notes(tmp_path):
     table = areas_of(sample_rows(MEANS))
     csv, tex, html = (tmp_path / f"t.{end}" for end in ("csv", "tex", "html"))
     write(table, csv, tex, html, warning="Not <real> & not big.")
