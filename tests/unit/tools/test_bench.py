@@ -1,4 +1,4 @@
-"""Every bench runs at toy size, and counts FLOPs and costs rightly."""
+"""Every bench runs at toy size and counts FLOPs and costs correctly."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ CELL = f"{MODEL}/random/why.parquet"
 
 
 def check_rows(rows):
-    """Check what readers of a report rely on."""
+    """Check the fields that readers of a report rely on."""
     assert rows
     assert len({line["name"] for line in rows}) == len(rows)
     for line in rows:
@@ -76,11 +76,11 @@ def run_bench(bench, output, *options):
     ],
 )
 def test_a_bench_runs(tmp_path, monkeypatch, name, options, rows):
-    if name == "aggregation":  # a dozen jobs, which then start at once
+    if name == "aggregation":  # a dozen jobs that then start at once
         monkeypatch.setattr(sys, "executable", interpreter())
     monkeypatch.setattr("evaluation.REAL_SHAPE", "7m")
     monkeypatch.setenv("TMPDIR", str(tmp_path))
-    monkeypatch.setattr("tempfile.tempdir", None)  # else the folder of the first call is kept
+    monkeypatch.setattr("tempfile.tempdir", None)  # otherwise the folder of the first call is kept
     options = [option.replace("\t", " ") for option in options.split(" ")]
     content = run_bench(importlib.import_module(name), tmp_path / "report/bench.json", *options)
     lines = content["rows"] if isinstance(content, dict) else content
@@ -89,7 +89,7 @@ def test_a_bench_runs(tmp_path, monkeypatch, name, options, rows):
     assert [path.name for path in tmp_path.iterdir()] == ["report"], "temporary files are deleted"
 
 
-def test_the_bench_of_attribution_runs_as_make_calls_it(root, tmp_path):
+def test_the_attribution_bench_runs_with_the_makefiles_arguments(root, tmp_path):
     output = tmp_path / "attribution.json"
     options = ["--methods", "attention", "--repetitions", "1", "--output", str(output)]
     command = [sys.executable, "tools/bench/attribution.py", *options]
@@ -126,7 +126,7 @@ def finished(tmp_path_factory):
     return run
 
 
-def test_the_bench_of_draws_runs(finished, tmp_path, capsys):
+def test_the_draws_bench_runs(finished, tmp_path, capsys):
     options = ["--run", str(finished), "--repetitions", "3", "--half-widths", "0.5", "0.01"]
     rows = run_bench(draws, tmp_path / "draws.json", *options)
     check_rows(rows)
@@ -134,9 +134,7 @@ def test_the_bench_of_draws_runs(finished, tmp_path, capsys):
     assert f"{MODEL}, random, why: {forwards} forwards for 6 steps" in capsys.readouterr().err
 
 
-def test_the_bench_of_precision_finds_more_rounding_where_logits_are_rounded(
-    finished, tmp_path, monkeypatch
-):
+def test_the_precision_bench_detects_rounded_logits(finished, tmp_path, monkeypatch):
     monkeypatch.setattr(precision, "TYPES", ("float32", "bfloat16"))
     texts = tmp_path / "texts.tsv"
     texts.write_text("\n".join(f"{text}\t1" for text in TEXTS), encoding="utf-8")
@@ -153,9 +151,7 @@ def test_the_bench_of_precision_finds_more_rounding_where_logits_are_rounded(
     assert 0 < min(means) < max(means) <= 1
 
 
-def test_combined_readings_are_sorted_by_how_far_they_are_from_the_paper(
-    finished, tmp_path, monkeypatch
-):
+def test_combined_readings_are_sorted_by_distance_from_the_paper(finished, tmp_path, monkeypatch):
     few = {"scope": ("content", "all"), "mask": ("token",), "normalisation": ("minmax", "rank")}
     monkeypatch.setattr(combinations, "READINGS", {**few, "step_scores": ("own", "aggregated")})
     options = ["--run", str(finished), "--draws", "2", "--samples", "3"]
@@ -171,7 +167,7 @@ def test_combined_readings_are_sorted_by_how_far_they_are_from_the_paper(
         assert line["off by a factor of"] == pytest.approx(expected)
 
 
-def test_numbers_of_a_step_are_those_of_its_draws():
+def test_step_numbers_equal_those_of_their_draws():
     row = {"status": "ok", "h0": 0.5, "achieved": 0.25, "perturbable": 8}
     row |= {"ns_distances": [0.1, 0.7], "nc_distances": [0.2, 0.4]}
     assert combinations.step_numbers(row, 1) == pytest.approx([0.4, 0.6, 2])
@@ -179,7 +175,7 @@ def test_numbers_of_a_step_are_those_of_its_draws():
     assert np.isnan(combinations.step_numbers({"status": "nonfinite_logits"}, 1)).all()
 
 
-def test_the_bench_of_peers_compares_every_prompt_and_names_a_peer_that_fails(tmp_path, capsys):
+def test_the_peers_bench_compares_every_prompt_and_names_failed_peers(tmp_path, capsys):
     ours = [np.array([1.0, 2.0, 3.0]), np.array([0.0, 2.0, 1.0])]
     row = peers.compared(peers.PAIRS[0], ours, [[1.0, 2.0, 4.0], [0.0, 1.0, 2.0]])
     assert (row["largest difference"], row["Spearman's ρ"]) == ("5.0e-01", "0.5000")
@@ -190,13 +186,13 @@ def test_the_bench_of_peers_compares_every_prompt_and_names_a_peer_that_fails(tm
         run_bench(peers, tmp_path / "peers.json", "--python", str(tmp_path / "none"))
 
 
-def test_the_bench_of_start_up_runs(tmp_path, monkeypatch):
+def test_the_start_up_bench_runs(tmp_path, monkeypatch):
     monkeypatch.setattr(start_up, "model_jobs", lambda *_: iter(()))  # of a whole finished run
     monkeypatch.setattr(start_up, "IMPORTS_ONLY", ("tabulate_results",))
     check_rows(run_bench(start_up, tmp_path / "start_up.json", "--repetitions", "1"))
 
 
-def test_a_reading_is_told_from_the_default_by_its_largest_change_and_its_order():
+def test_a_reading_reports_its_largest_change_and_rank_correlation():
     columns = pd.MultiIndex.from_product([["llama"], ["soft_ns", "soft_nc"]])
     values = np.arange(2.0 * len(readings.DEFAULTS)).reshape(-1, 2)
     before = pd.DataFrame(values, index=readings.DEFAULTS, columns=columns)
@@ -204,10 +200,10 @@ def test_a_reading_is_told_from_the_default_by_its_largest_change_and_its_order(
     after.loc["attention", ("llama", "soft_nc")] += 100
     (line,) = readings.reading_rows("clamp: none", before, after)
     assert (line["metric"], line["largest change"]) == ("Soft-NC", "+100.000 (attention)")
-    assert line["τ of the order"] == "0.80", "attention passes the last of five: 1 - 2 * 1 / 10"
+    assert line["τ of the order"] == "0.80", "attention overtakes the last of five: 1 - 2 * 1 / 10"
 
 
-def test_every_reading_is_a_key_of_the_run_file_or_an_option_of_a_method():
+def test_every_reading_is_a_run_file_key_or_method_option():
     for change in readings.READINGS.values():
         validate(RunFile, {"run": "r", "models": "all", "datasets": "all", **change}, "run")
     for method, variants in readings.VARIANTS.items():
@@ -217,7 +213,7 @@ def test_every_reading_is_a_key_of_the_run_file_or_an_option_of_a_method():
 
 @pytest.mark.parametrize(("protocol", "products"), [("dynamic", 2), ("fixed", 1)])
 @pytest.mark.parametrize("prefix", [0, 4])
-def test_flops_are_those_of_the_matrix_products(prefix, protocol, products):
+def test_flops_equal_those_of_the_matrix_products(prefix, protocol, products):
     model, _ = model_and_network("llama-gqa")
     length = 9
     cache = model.read_prefix(model.embed(torch.arange(prefix)[None]))
@@ -233,7 +229,7 @@ def test_flops_are_those_of_the_matrix_products(prefix, protocol, products):
     assert forward_flops(model, length, protocol, prefix) == weights + products * product
 
 
-def test_aims_are_least_values_or_ranges():
+def test_targets_are_minima_or_ranges():
     def met(ratio, aim):
         return row("", 0, "", ratio, aim=aim)["met"]
 
@@ -253,7 +249,7 @@ def test_costs_and_widths_follow_from_the_variances(monkeypatch):
         monkeypatch.setattr(draw_modes, name, 10)
     samples = np.array([[0.0], [2.0]])
     sign = np.array([1.0, -1.0])[:, None, None]
-    little = 1e-6 * np.tile([1.0, -1.0, 0.0], 5)  # no variance would leave nothing to divide by
+    little = 1e-6 * np.tile([1.0, -1.0, 0.0], 5)  # without variance the denominator would be 0
     paper = pool_of(little * sign + samples)
     latin = pool_of(1e-6 * sign + np.zeros(15) + samples)
     few = pool_of(np.broadcast_to(sign, (2, 2, 1)) + samples)
@@ -279,7 +275,7 @@ def noisy_curves(generator, repetitions):
 
 
 def area_under_means(curves, count, seed):
-    """The estimate of a run that measures each step at so many π."""
+    """The estimate of a run that measures each step at `count` π."""
     total, weight = np.zeros((2, 19))
     index = np.arange(SAMPLE_OF_STEP.size) - np.searchsorted(SAMPLE_OF_STEP, SAMPLE_OF_STEP)
     for curve, sample, step in zip(curves, SAMPLE_OF_STEP.tolist(), index.tolist(), strict=True):
@@ -290,7 +286,7 @@ def area_under_means(curves, count, seed):
     return np.trapezoid(total / weight, SPARSE_GRID)
 
 
-def test_intervals_of_two_pi_are_as_wide_as_simulated_runs_vary_and_cover(monkeypatch):
+def test_intervals_of_two_pi_match_the_spread_of_simulated_runs(monkeypatch):
     generator = np.random.default_rng(2)
     runs = [area_under_means(noisy_curves(generator, 1)[0], 2, seed) for seed in range(300)]
     curves = noisy_curves(generator, 5)
@@ -302,7 +298,7 @@ def test_intervals_of_two_pi_are_as_wide_as_simulated_runs_vary_and_cover(monkey
     assert width == pytest.approx(1.98 * np.std(runs), rel=0.1)
     assert mode.forwards == (3 + 2 * (1 + 2)) * 1.5
     assert 0.93 < draws.coverage(mode.resampled("ns"), truth.mean()) < 0.97
-    monkeypatch.setattr(draw_modes, "SPARSE_SEEDS", 10)  # whatever the seed, a step has all π
+    monkeypatch.setattr(draw_modes, "SPARSE_SEEDS", 10)  # for any seed, a step has all π
     every_pi = draw_modes.sparse_mode(pool, 19, SAMPLE_OF_STEP, between)
     narrow = draws.interval_half_width(between["ns"], every_pi.variances["ns"], 100)
     assert narrow < 0.7 * width

@@ -1,4 +1,4 @@
-"""Does the order of methods depend on whether the answer is right?"""
+"""Dependence of method rankings on the correctness of the answer."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def compared(right: dict[str, bool], reversed_by: str) -> pd.DataFrame:
     return orders[orders["answers"] == "right"]
 
 
-def test_an_order_that_right_answers_reverse_is_told_from_random_splits() -> None:
+def test_a_ranking_reversed_by_correct_answers_is_significant() -> None:
     (row,) = compared(answers(6, 10), "answer").to_dict("records")
     assert (row["protocol"], row["metric"]) == ("dynamic", "auc_pi_soft_ns")
     assert (row["n"], row["others"]) == (16, 16)
@@ -56,27 +56,27 @@ def test_an_order_that_right_answers_reverse_is_told_from_random_splits() -> Non
     assert row["p_value"] < 0.01
 
 
-def test_an_order_that_depends_on_the_dataset_does_not_depend_on_the_answer() -> None:
-    """Most answers about films are right, and few about books: shuffles stay within datasets."""
+def test_a_ranking_that_depends_on_the_dataset_is_not_significant() -> None:
+    """Most answers on films are right and few on books: shuffles stay within datasets."""
     (row,) = compared(answers(14, 2), "dataset").to_dict("records")
     assert row["tau"] == pytest.approx(-1)
     assert row["p_value"] > 0.5
 
 
-def test_equal_orders_agree() -> None:
+def test_equal_rankings_agree() -> None:
     (row,) = compared(answers(6, 10), "").to_dict("records")
     assert row["tau"] == row["low"] == row["high"] == pytest.approx(1)
     assert row["p_value"] > 0.01
 
 
 @pytest.mark.parametrize("right", [FEWEST - 1, 32 - FEWEST + 1])
-def test_too_few_answers_of_a_kind_give_no_number(right: int) -> None:
+def test_too_few_correct_or_wrong_answers_give_no_number(right: int) -> None:
     assert compared(answers(min(right, 16), max(right - 16, 0)), "answer").empty
     whole = answers(FEWEST, 0)
     assert len(compared(whole, "answer")) == 1
 
 
-def test_confident_answers_are_the_upper_half_of_a_datasets_right_ones() -> None:
+def test_confident_answers_are_the_upper_half_of_a_datasets_correct_ones() -> None:
     """Of films 1 to 7, 4 to 7; of books 10 to 90, 50 to 90: each by its dataset's median."""
     right = answers(7, 9)
     confident = {name: one and int(name.split("/")[1]) >= (3 if "films" in name else 4)

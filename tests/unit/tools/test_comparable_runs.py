@@ -1,4 +1,4 @@
-"""Runs are comparable in a cell if no setting that decides its numbers differs."""
+"""Runs are comparable in a cell if they agree in all settings that affect its numbers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ DATASETS = {"reviews", "stories"}
 OWNERS = {"models": {"llama-3", "llama-3.1"}, "datasets": DATASETS, "methods": {"saliency"}}
 NS, NC = "auc_pi_soft_ns", "auc_pi_soft_nc"
 ALL = {(m, d) for m in (NS, NC) for d in (*DATASETS, "average")}
-# Setting, other value, and the cells of `llama-3` that it decides: metric and dataset.
+# Setting, other value, and the cells of `llama-3` that it affects: metric and dataset.
 DECIDES = [
     ("evaluation.clamp", "mean", {(NS, "reviews"), (NS, "stories"), (NS, "average")}),
     ("evaluation.step_scores", "own", {(m, d) for m in (NS, NC) for d in ("stories", "average")}),
@@ -34,7 +34,7 @@ DECIDES = [
 
 
 @pytest.mark.parametrize(("key", "value", "cells"), DECIDES, ids=[one[0] for one in DECIDES])
-def test_a_setting_decides_the_cells_that_it_concerns(key: str, value: Any, cells: Any) -> None:
+def test_a_setting_affects_only_its_cells(key: str, value: Any, cells: Any) -> None:
     other = {**SETTINGS, key: value}
     assert differences(deciding(SETTINGS), deciding(other)) == {key: (SETTINGS[key], value)}
     assert settings_hash(SETTINGS) != settings_hash(other)
@@ -47,19 +47,19 @@ def test_a_setting_decides_the_cells_that_it_concerns(key: str, value: Any, cell
     assert decided == cells
 
 
-def test_options_of_methods_stand_apart() -> None:
+def test_method_options_are_compared_separately() -> None:
     cell = {"model": "llama-3", "dataset": "reviews", "metric": NS}
     names = {"saliency.attributed_function", "masked_model"}
     assert {*cell_settings(SETTINGS, OWNERS, **cell)[1]} == names
 
 
-def test_what_changes_precision_alone_leaves_runs_comparable() -> None:
+def test_settings_that_change_only_precision_leave_runs_comparable() -> None:
     precise = {"seed": 2, "evaluation.draws": 1, "evaluation.sampler": "latin"}
     for key, value in {**precise, "evaluation.preset": "efficient"}.items():
         assert settings_hash({**SETTINGS, key: value}) == settings_hash(SETTINGS), key
 
 
-def test_a_setting_that_one_run_does_not_state_differs() -> None:
+def test_a_setting_missing_in_one_run_differs() -> None:
     fewer = {key: value for key, value in SETTINGS.items() if key != "evaluation.clamp"}
     assert differences(SETTINGS, fewer) == {"evaluation.clamp": ("draw", NOT_STATED)}
     assert differences(fewer, SETTINGS) == {"evaluation.clamp": (NOT_STATED, "draw")}

@@ -1,4 +1,4 @@
-"""The editor schemas and the configuration reference say what the models check."""
+"""The editor schemas and the configuration reference match the models."""
 
 from __future__ import annotations
 

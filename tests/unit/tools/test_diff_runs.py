@@ -1,4 +1,4 @@
-"""tools/diff_runs.py finds what differs between two runs, and nothing else."""
+"""tools/diff_runs.py finds exactly the differences between two runs."""
 
 import shutil
 import subprocess
@@ -36,7 +36,7 @@ def test_equal_runs_have_no_difference(root, runs):
     assert differences(root, runs) == (0, ["5 files compared, 0 differ; 0 unpaired"])
 
 
-def test_a_number_a_word_a_pixel_and_a_missing_file_are_listed(root, runs):
+def test_changed_numbers_words_pixels_and_missing_files_are_listed(root, runs):
     _, right = runs
     frame = pd.read_parquet(right / "data/summary/x.parquet")
     frame.loc[0, "value"] += 0.25

@@ -1,4 +1,4 @@
-"""A run's summary reads as it was written; each defect has its line; the page ranks and filters."""
+"""Leaderboard: summaries survive a round trip, defects are reported, the page ranks and filters."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Content = dict[str, Any]
 
 @pytest.fixture(scope="module")
 def content() -> Content:
-    """Return the kept entry with the areas alone."""
+    """Return the stored entry with only the areas."""
     whole = json.loads(ENTRY.read_text(encoding="utf-8"))
     statistics = whole["results"]["statistics"]
     place = statistics["columns"].index("metric")
@@ -48,7 +48,7 @@ def edited(content: Content, **settings: Any) -> Content:
 
 
 def table(content: Content) -> tuple[list[str], list[list[Any]]]:
-    """Return columns and rows of the statistics; the first is of random scores by π-Soft-NS."""
+    """Return columns and rows of the statistics; the first row is π-Soft-NS of random scores."""
     statistics = content["results"]["statistics"]
     return statistics["columns"], statistics["rows"]
 
@@ -138,7 +138,7 @@ DEFECTS: dict[str, tuple[Callable[[Content], Any], str]] = {
 
 
 @pytest.mark.parametrize(("change", "line"), DEFECTS.values(), ids=DEFECTS)
-def test_each_defect_has_its_line(
+def test_each_defect_gives_one_line(
     content: Content, change: Callable[[Content], Any], line: str, tmp_path: Path, capsys: Any
 ) -> None:
     wrong, path = copy.deepcopy(content), tmp_path / "wrong.json"
@@ -152,7 +152,7 @@ def test_each_defect_has_its_line(
 
 
 @pytest.mark.parametrize("path", sorted(ENTRY.parent.glob("*.json")), ids=lambda path: path.stem)
-def test_every_entry_is_fine(path: Path) -> None:
+def test_every_stored_entry_is_valid(path: Path) -> None:
     assert problems(path) == []
 
 
@@ -168,7 +168,7 @@ def test_methods_of_equal_values_may_have_any_order(content: Content, tmp_path: 
 
 
 @pytest.mark.parametrize("case", ["several", "uneven", "one sample"])
-def test_results_are_read_as_they_were_kept(content: Content, case: str, tmp_path: Path) -> None:
+def test_stored_results_survive_a_round_trip(content: Content, case: str, tmp_path: Path) -> None:
     of = CASES[case]
     values = values_of(of)
     kinds = (*KEPT, "soft_samples")
@@ -196,7 +196,7 @@ def page(summaries: dict[str, Content], path: Path) -> None:
     path.write_text(f"{head}{board}</main>", encoding="utf-8")
 
 
-def test_comparable_runs_are_ranked_together_and_others_say_what_differs(
+def test_comparable_runs_are_ranked_together_and_others_list_differences(
     content: Content, tmp_path: Path
 ) -> None:
     path = tmp_path / "index.html"
@@ -225,15 +225,15 @@ def test_comparable_runs_are_ranked_together_and_others_say_what_differs(
         cells = first.nth(0).locator("td").all_inner_texts()
         assert cells == ["2", "Value Zeroing", "0.381", "[.352, .405]", "45", "a"]
         opened.page.get_by_label("Dataset").focus()
-        opened.page.keyboard.press("I")  # IMDb, by the keyboard alone
+        opened.page.keyboard.press("I")  # IMDb, by keyboard only
         text = opened.page.locator(".ranking:visible").inner_text()
         assert "IMDb, dynamic routing" in text
-        assert "Comparable: a, precise, logits, short." in text, "label words need no open text"
+        assert "Comparable: a, precise, logits, short." in text, "label words without open text"
         opened.assert_silent_and_offline()
         check_accessible(browser, path)
 
 
-def test_most_samples_stand_first_and_a_missing_dataset_is_named_once(
+def test_larger_samples_come_first_and_missing_datasets_are_named_once(
     content: Content, tmp_path: Path
 ) -> None:
     fewer = copy.deepcopy(content)
@@ -247,10 +247,10 @@ def test_most_samples_stand_first_and_a_missing_dataset_is_named_once(
     text = (tmp_path / "index.html").read_text(encoding="utf-8")
     first = text.index("Not comparable with fewer: datasets: here also wikibio-laptop.</p>")
     second = text.index("Not comparable with more: datasets: there also wikibio-laptop.</p>")
-    assert first < second, "each stands below the other"
+    assert first < second, "one below the other"
 
 
-def test_datasets_of_one_label_are_separate_rankings(content: Content, tmp_path: Path) -> None:
+def test_datasets_with_equal_labels_are_separate_rankings(content: Content, tmp_path: Path) -> None:
     renamed = json.loads(json.dumps(content).replace("imdb-laptop", "imdb"))
     page({"a": content, "b": renamed}, tmp_path / "index.html")
     text = (tmp_path / "index.html").read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""README.md's table, figure and page of real numbers are those that `make readme` writes."""
+"""README.md's table, figure and page of real numbers are up to date with `make readme`."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ DATASETS = {"films": "Films", "books": "Books"}
 
 
 def numbers(*order: str) -> Numbers:
-    """Return results of methods, the best first, of which the second alone is not worse."""
+    """Return results of methods, best first; only the second is not significantly worse."""
     rows = [
         statistics_row(
             metric, dataset, method, 0.5 - place / 8,
@@ -72,7 +72,7 @@ def between_markers(document: str) -> str:
     return document.split(BEGIN)[1].split(END)[0]
 
 
-def test_averages_with_rank_interval_and_marks_stand_in_the_cells() -> None:
+def test_cells_show_averages_with_rank_interval_and_marks() -> None:
     text = text_of("best", "second", "random").replace("&nbsp;", " ")
     headings, _, best, second, random = rows_of(text)
     assert headings == ["#", "Method", "AUC π-Soft-NS ↑", "AUC π-Soft-NC ↑"]
@@ -92,7 +92,7 @@ def test_averages_with_rank_interval_and_marks_stand_in_the_cells() -> None:
         (["best", "second", "third", "last"], ["1", "2", "3", "…"]),
     ],
 )
-def test_the_leading_methods_and_random_scores_stand_in_the_table(
+def test_the_table_lists_leading_methods_and_random_scores(
     order: list[str], shown: list[str]
 ) -> None:
     _, _, *rows = rows_of(text_of(*order))
@@ -100,7 +100,7 @@ def test_the_leading_methods_and_random_scores_stand_in_the_table(
     assert {len(row) for row in rows} == {4}
 
 
-def test_readme_and_page_are_what_the_kept_summary_gives(root: Path, tmp_path: Path) -> None:
+def test_readme_and_page_match_the_stored_summary(root: Path, tmp_path: Path) -> None:
     page_entry = ENTRY.with_stem(PAGE_RUN)
     for path in (ENTRY, page_entry, OPERATORS_ENTRY, STOPPED, FIGURES / CHANGES):
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
@@ -115,7 +115,7 @@ def test_readme_and_page_are_what_the_kept_summary_gives(root: Path, tmp_path: P
         assert 0 < (root / FIGURES / f"{run}.svg").stat().st_size < LARGEST_FIGURE
 
 
-def test_what_other_runs_say_is_left_out_without_them(root: Path) -> None:
+def test_findings_of_other_runs_are_omitted_without_them(root: Path) -> None:
     summary = kept(root / BOARD / f"{PAGE_RUN}.json")
     page = real_numbers_page(summary, "figure.svg", larger=summary)
     for text in ("this run lacks", "Keys hidden", "is each comparison decided?"):
@@ -129,7 +129,7 @@ def unlike_the_paper(page: str) -> list[list[str]]:
     return rows_of(section)[2:]
 
 
-def test_the_page_lists_the_settings_that_are_unlike_the_papers(root: Path) -> None:
+def test_the_page_lists_settings_that_differ_from_the_papers(root: Path) -> None:
     summary = kept(root / BOARD / f"{PAGE_RUN}.json")
     path = root / "config/paper.yaml"
     paper_settings = run_settings(load_run(read_yaml(path), [path], *CATALOGUE))
@@ -148,7 +148,7 @@ def test_the_page_lists_the_settings_that_are_unlike_the_papers(root: Path) -> N
     }
 
 
-def test_what_changed_since_the_page_before_names_the_findings_that_did(root: Path) -> None:
+def test_changes_since_the_previous_page_name_the_changed_findings(root: Path) -> None:
     summary = kept(root / BOARD / f"{PAGE_RUN}.json")
     text = " ".join((root / FIGURES / CHANGES).read_text(encoding="utf-8").split())
     changed = [
@@ -166,7 +166,7 @@ def test_what_changed_since_the_page_before_names_the_findings_that_did(root: Pa
     assert f"- {words[untested]} findings had not been tested." in text
 
 
-def test_the_kept_summary_holds_no_record(root: Path) -> None:
+def test_the_stored_summary_contains_no_records(root: Path) -> None:
     summary = kept(root / ENTRY)
     assert {*summary.results} <= {*KEPT}
     for part in summary.results.values():
@@ -174,14 +174,14 @@ def test_the_kept_summary_holds_no_record(root: Path) -> None:
         assert "n" in part.columns, "a mean says of how many"
 
 
-def test_what_is_kept_is_written_as_it_was(root: Path, tmp_path: Path) -> None:
+def test_the_stored_summary_is_rewritten_byte_for_byte(root: Path, tmp_path: Path) -> None:
     summary = kept(root / ENTRY)
     results = results_of(summary.numbers.rows)
     keep(tmp_path / ENTRY.name, summary.model_copy(update={"results": results}))
     assert (tmp_path / ENTRY.name).read_bytes() == (root / ENTRY).read_bytes()
 
 
-def test_methods_that_a_run_is_without_are_named(root: Path) -> None:
+def test_methods_missing_in_a_run_are_named(root: Path) -> None:
     path = root / "config/laptop.yaml"
     raw = read_yaml(path)
     whole = load_run(raw, [path], *CATALOGUE)
@@ -196,7 +196,7 @@ def test_readme_fits_on_two_screens(root: Path) -> None:
     assert len((root / "README.md").read_text(encoding="utf-8").splitlines()) <= LONGEST
 
 
-def test_only_what_stands_between_the_markers_is_replaced() -> None:
+def test_only_text_between_the_markers_is_replaced() -> None:
     document = f"# Title\n\n{BEGIN}\nold\n{END}\n\nrest\n"
     once = put_between_markers(document, "new", "README.md")
     assert once == f"# Title\n\n{BEGIN}\nnew\n{END}\n\nrest\n"
@@ -209,6 +209,6 @@ def test_missing_or_misplaced_markers_are_named(lines: list[str]) -> None:
         put_between_markers("\n".join(lines), "new", "a.md")
 
 
-def test_without_a_summary_one_line_says_so(tmp_path: Path) -> None:
+def test_a_missing_summary_gives_one_line(tmp_path: Path) -> None:
     with pytest.raises(BenchmarkError, match=rf"^{tmp_path / ENTRY}: no summary of a run can be"):
         main(parser().parse_args(["--folder", str(tmp_path)]))
