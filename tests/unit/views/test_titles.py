@@ -1,4 +1,4 @@
-"""Titles of figures follow from their numbers: of one, of some, of none, of all."""
+"""Figure titles follow from their numbers: for one, some, none and all."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ UNCHANGED = "Scores hardly change (mean ρ ≥ 0.9) for "
         ({NS: {"loosened": [None] * 3}}, ""),
     ],
 )  # fmt: skip
-def test_the_depth_of_the_highest_auc_is_named_where_depths_differ(values, title):
+def test_the_depth_with_the_highest_auc_is_named_if_depths_differ(values, title):
     rows = [
         {"metric": metric, "method": weights, "position": depth, "value": value}
         for metric, by_weights in values.items()
@@ -60,7 +60,7 @@ def test_the_depth_of_the_highest_auc_is_named_where_depths_differ(values, title
         ([(None, None)], ""),
     ],
 )
-def test_a_pair_is_in_order_only_where_its_interval_lies_above_chance(lows, title):
+def test_a_pair_is_ordered_only_if_its_interval_is_above_chance(lows, title):
     pairs = ("oracle_over_noisy", "noisy_over_random")
     rows = [
         {"metric": "pi_soft_ns", "part": pair, "position": 0.1 * index, "value": 0.9, "low": low}
@@ -80,7 +80,7 @@ def test_a_pair_is_in_order_only_where_its_interval_lies_above_chance(lows, titl
         ({"zero": [3]}, None, ""),
     ],
 )  # fmt: skip
-def test_entropies_differ_only_where_intervals_are_apart(entropies, clean, title):
+def test_entropies_differ_only_if_intervals_do_not_overlap(entropies, clean, title):
     keys = {"metric": "entropy", "dataset": "sst2"}
     rows = [{**keys, "part": "clean", **around(clean)}]
     rows += [
@@ -108,7 +108,7 @@ def around(value):
         ({"Last layer": [None, None]}, ""),
     ],
 )  # fmt: skip
-def test_unchanged_scores_are_counted_where_a_check_is_strongest_and_random_ones_never(rhos, title):
+def test_unchanged_scores_are_counted_at_the_strongest_check(rhos, title):
     kinds = {
         "Last layer": {"part": "layers", "position": 1, "variant": "reinit-1"},
         "Last 2 layers": {"part": "layers", "position": 2, "variant": "reinit-2"},
@@ -132,7 +132,7 @@ def test_unchanged_scores_are_counted_where_a_check_is_strongest_and_random_ones
         ({NS: [None]}, ""),
     ],
 )  # fmt: skip
-def test_changed_choices_count_only_with_a_number(changes, title):
+def test_changed_settings_count_only_with_a_number(changes, title):
     rows = [
         {"metric": metric, "part": f"choice-{index}", "other": "best_changes", "value": value}
         for metric, line in changes.items()
@@ -150,7 +150,7 @@ def test_changed_choices_count_only_with_a_number(changes, title):
         ({"needle": [0.2, None], "conflict": [None, None]}, ""),
     ],
 )
-def test_the_methods_that_recover_most_evidence_are_named(values, title):
+def test_the_methods_with_the_highest_evidence_recall_are_named(values, title):
     rows = [
         {"other": task, "method": method, "value": value}
         for task, line in values.items()

@@ -1,4 +1,4 @@
-"""Numbers looked up by their keys, and what a display sees of the results."""
+"""Look-up of numbers by their keys, and the rows that a display receives."""
 
 import numpy as np
 import pytest
@@ -21,7 +21,7 @@ def ranked(method, rank, best="a", **keys):
     return statistics_row("m", "sst2", method, 1 - rank / 9, rank=rank, best=best, **keys)
 
 
-def test_a_number_is_selected_by_all_keys_that_are_given():
+def test_a_number_is_selected_by_all_given_keys():
     results = results_of(
         statistics_row("m", "sst2", "a", 0.1),
         statistics_row("m", "imdb", "a", 0.2),
@@ -35,13 +35,13 @@ def test_a_number_is_selected_by_all_keys_that_are_given():
         assert results.number({"dataset": "sst2", **keys}) is MISSING
 
 
-def test_what_is_missing_has_no_value_and_no_words():
+def test_missing_numbers_have_no_value_and_no_text():
     assert np.isnan([MISSING.value, MISSING.n, MISSING.rank, MISSING.position]).all()
     assert (MISSING.best, MISSING.text, MISSING.is_best) == ("", "", False)
     assert Results(frame([ranked("a", 1)])[:0], {}, {}).number({"method": "a"}) is MISSING
 
 
-def test_the_best_are_those_that_share_its_rank_among_the_same_keys():
+def test_methods_tied_for_first_rank_are_all_best():
     rows = [ranked("a", 1.5), ranked("b", 1.5), ranked("c", 3), ranked("c", 1, part="p", best="c")]
     results = results_of(*rows)
     numbers = results.numbers(part="")
@@ -51,7 +51,7 @@ def test_the_best_are_those_that_share_its_rank_among_the_same_keys():
         assert not results_of(left_out_or_none).number({"method": "b"}).is_best
 
 
-def test_labels_are_those_of_the_rows_in_the_order_of_the_run():
+def test_labels_of_rows_keep_the_order_of_the_run():
     results = results_of(
         statistics_row("m", "sst2", "a", 0.1),
         statistics_row("m", "imdb", "b", 0.1, other="c"),
@@ -66,7 +66,7 @@ def test_labels_are_those_of_the_rows_in_the_order_of_the_run():
     assert single.summary == "sst2"
 
 
-def test_a_view_reads_the_rows_of_its_cell_and_those_that_no_protocol_applies_to():
+def test_a_view_has_the_rows_of_its_cell_and_those_without_protocol():
     rows = [
         ranked("a", 1),
         ranked("b", 1, protocol="fixed"),
@@ -96,7 +96,7 @@ def test_a_view_reads_the_rows_of_its_cell_and_those_that_no_protocol_applies_to
         *(((0.31,), 1), ((31,), 0), ((0,), 3), ((None,), 3)),
     ],
 )
-def test_numbers_have_as_many_decimals_as_their_typical_interval_calls_for(reaches, digits):
+def test_decimals_follow_from_the_typical_interval(reaches, digits):
     rows = [
         statistics_row("m", "sst2", str(k), 0.0, low=end and -end, high=end)
         for k, end in enumerate(reaches)
