@@ -1,4 +1,4 @@
-"""What is said of a configuration before any job."""
+"""Warnings on a configuration before any job."""
 
 import pytest
 
@@ -16,7 +16,7 @@ from pisoft.workflow import checks
     ],
     ids=["idle", "no GPU", "on purpose", "in use"],
 )
-def test_a_gpu_that_a_run_leaves_idle_is_named(entry, program, warned, tmp_path, monkeypatch):
+def test_idle_gpus_are_reported(entry, program, warned, tmp_path, monkeypatch):
     models = {**CATALOGUE["models"], "small": {**CATALOGUE["models"]["small"], **entry}}
     config = load_tree({**CATALOGUE, "models": models, "run": RUN}, tmp_path)
     messages = []

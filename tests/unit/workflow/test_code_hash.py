@@ -1,4 +1,4 @@
-"""What an edit of the code makes stale, on a project of few lines and on this one."""
+"""Results that code edits make stale, in a tiny project and in this one."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ HASH = (
 
 @pytest.fixture
 def project(tmp_path):
-    """A script that imports some modules of a package, all but empty, and names one and a file."""
+    """A script that imports near-empty modules of a package and names a module and a file."""
     folder = tmp_path / "project"
     package = folder / "scripts/pisoft"
     imports = "\n".join(f"import {name}" for name in NEUTRAL)
@@ -94,7 +94,7 @@ USED = (
 )
 
 
-def test_an_edit_of_what_a_script_uses_or_another_named_module_changes_its_hash(project):
+def test_edits_of_used_modules_and_files_change_the_hash(project):
     hashes = [hash_of(project, HASH.replace("shown", "through")), hash_of(project)]
     assert hashes[0] != hashes[1]
     for name in USED:
@@ -104,7 +104,7 @@ def test_an_edit_of_what_a_script_uses_or_another_named_module_changes_its_hash(
         assert hashes[-1] not in hashes[:-1], name
 
 
-def test_nothing_else_changes_its_hash(project):
+def test_other_edits_do_not_change_the_hash(project):
     before = hash_of(project)
     for name in ("unrelated", "room/other", "typed"):
         edit(project / f"scripts/pisoft/{name}.py")
@@ -121,11 +121,11 @@ def test_nothing_else_changes_its_hash(project):
     moved = project.rename(project.with_name("elsewhere"))
     for path in moved.rglob("*.py"):
         os.utime(path, (0, 0))
-    assert hash_of(moved) == before, "undone, and another place and time"
+    assert hash_of(moved) == before, "reverted, moved and touched"
 
 
-def test_no_number_of_a_result_is_decided_in_a_neutral_module():
-    """A constant of numbers, or a function that returns one, that a result is computed with."""
+def test_neutral_modules_decide_no_number_of_a_result():
+    """Results must not use a numeric constant, or a function that returns one, from there."""
     inside = tuple(f"{name}." for name in NEUTRAL)
     deciding = set()
     for path in SCRIPTS.rglob("*.py"):
@@ -142,7 +142,7 @@ def test_no_number_of_a_result_is_decided_in_a_neutral_module():
 
 
 def _is_number(thing):
-    """Tell whether a name of a module is a number, holds one, or is a function that returns one."""
+    """Return whether a module member is a number, contains one, or returns one."""
     if inspect.isfunction(thing):
         return thing.__annotations__["return"] in ("bool", "int", "float")
     if isinstance(thing, dict):
@@ -152,7 +152,7 @@ def _is_number(thing):
     return isinstance(thing, int | float)
 
 
-def test_an_unknown_module_is_named_with_the_nearest_one():
+def test_an_unknown_module_is_named_with_its_nearest_match():
     with pytest.raises(
         BenchmarkError,
         match=r"no module 'pisoft\.tables\.rank'; did you mean 'pisoft\.tables\.ranks'",
@@ -160,7 +160,7 @@ def test_an_unknown_module_is_named_with_the_nearest_one():
         code_hash("tabulate_results", "pisoft.tables.rank")
 
 
-def test_every_script_of_this_project_has_a_hash_that_a_copy_has_too(root, tmp_path):
+def test_hashes_of_this_project_do_not_depend_on_its_folder(root, tmp_path):
     shutil.copytree(
         root / "scripts", tmp_path / "scripts", ignore=shutil.ignore_patterns("__pycache__")
     )

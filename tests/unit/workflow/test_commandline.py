@@ -1,4 +1,4 @@
-"""The scripts that serve every module of a room: what they refuse, and that the rules use all."""
+"""Scripts shared by all modules of a package: refused arguments, and use by the rules."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def names_of(room):
 
 
 def line_of(script, name, settings, folder):
-    """Return what a script is called with, to make one summary, table or figure."""
+    """Return a script's arguments for one summary, table or figure."""
     files = {"ranks": folder / "ranks.parquet"}
     if script == script_runs.SUMMARISE:
         return [*script_runs.arguments(name, settings, files), *OUTPUTS]
@@ -56,7 +56,7 @@ def missing(kind):
         (script_runs.PLOT, "pi_curves/dynamic/llama/sst2", missing("curves")),
     ],
 )
-def test_an_unknown_name_or_a_missing_kind_of_file_is_named(
+def test_unknown_names_and_missing_kinds_of_files_are_named(
     script, name, message, tmp_path, monkeypatch
 ):
     line = line_of(script, name, {"run": "demo"}, tmp_path)
@@ -66,7 +66,7 @@ def test_an_unknown_name_or_a_missing_kind_of_file_is_named(
     assert str(error.value) == message
 
 
-def test_a_module_that_others_use_is_no_name():
+def test_shared_modules_are_not_valid_names():
     with pytest.raises(BenchmarkError, match="unknown name 'reading'"):
         summary_module("reading")
     for room, helper in {"tables": "layout", "figures": "style"}.items():
@@ -78,7 +78,7 @@ def parser():
     return job_parser("", "files", "outputs")
 
 
-def test_what_is_no_pair_is_refused(capsys):
+def test_arguments_other_than_pairs_are_refused(capsys):
     with pytest.raises(SystemExit):
         parser().parse_args(["--settings", "{}", "--files", "statistics.parquet"])
     assert "'statistics.parquet' is not of the form KEY=VALUE" in capsys.readouterr().err
@@ -93,6 +93,6 @@ def test_files_are_grouped_by_kind_and_a_path_may_have_an_equals_sign():
     }
 
 
-def test_every_name_is_that_of_a_rule():
+def test_every_name_is_used_by_a_rule():
     summaries = {rule.params.get("name") for rule in parsed_rules().values()}
     assert summaries - {None} == names_of("statistics")

@@ -1,4 +1,4 @@
-"""Rounds of Snakemake's scheduler do not grow in number; Slurm may be away for a while."""
+"""Snakemake's scheduler does not multiply rounds, and Slurm may be unavailable for a while."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ def test_calls_for_a_later_round_share_one_timer(monkeypatch):
     assert [timer.delay for timer in timers] == [5]
     assert not scheduler._open_jobs.acquire(blocking=False)
     timers[0].function()
-    assert scheduler._open_jobs.acquire(blocking=False), "a round is called for"
+    assert scheduler._open_jobs.acquire(blocking=False), "a round is requested"
     scheduler._schedule_reevalutation(5)
-    assert len(timers) == 2, "the next round has a timer of its own"
+    assert len(timers) == 2, "the next round has a new timer"
 
 
 @pytest.mark.parametrize("name", ["_schedule_reevalutation", "_open_jobs"])
-def test_a_scheduler_without_what_is_replaced_is_left_as_it_is(name, caplog, monkeypatch):
+def test_a_scheduler_without_the_replaced_methods_is_unchanged(name, caplog, monkeypatch):
     monkeypatch.setattr(logging.getLogger("snakemake.logging"), "propagate", True)
     scheduler = SimpleNamespace(_open_jobs=threading.Semaphore(0), _schedule_reevalutation=print)
     delattr(scheduler, name)
@@ -51,7 +51,7 @@ def test_a_scheduler_without_what_is_replaced_is_left_as_it_is(name, caplog, mon
     assert "\n" not in message
 
 
-def test_snakemake_has_what_is_replaced():
+def test_snakemake_has_the_replaced_methods():
     assert callable(JobScheduler._schedule_reevalutation)
     assert "_open_jobs" in JobScheduler._schedule_reevalutation.__code__.co_consts[1].co_names
 
@@ -60,7 +60,7 @@ def test_snakemake_has_what_is_replaced():
     ("answer", "taken"),
     [((None, None), ({}, 0.0)), (({"1": "PENDING"}, 2.0), ({"1": "PENDING"}, 2.0))],
 )
-def test_a_query_of_slurm_that_fails_forgets_no_job(answer, taken, monkeypatch):
+def test_a_failed_slurm_query_loses_no_job(answer, taken, monkeypatch):
     async def query(command, logger):
         return answer
 
@@ -70,7 +70,7 @@ def test_a_query_of_slurm_that_fails_forgets_no_job(answer, taken, monkeypatch):
     assert asyncio.run(executor.query_job_status("squeue", None)) == taken
 
 
-def test_an_executor_of_slurm_without_that_query_is_left_as_it_is(caplog, monkeypatch):
+def test_a_slurm_executor_without_that_query_is_unchanged(caplog, monkeypatch):
     monkeypatch.setattr(logging.getLogger("snakemake.logging"), "propagate", True)
     monkeypatch.setitem(sys.modules, SLURM, SimpleNamespace())
     assert not patient_with_slurm()
@@ -78,7 +78,7 @@ def test_an_executor_of_slurm_without_that_query_is_left_as_it_is(caplog, monkey
     assert QUERY in message
 
 
-def test_without_slurm_there_is_nothing_to_be_patient_with(caplog, monkeypatch):
+def test_without_slurm_nothing_is_replaced(caplog, monkeypatch):
     monkeypatch.delitem(sys.modules, SLURM, raising=False)
     assert not patient_with_slurm()
     assert not caplog.messages

@@ -1,4 +1,4 @@
-"""Inputs, options and parameters of jobs follow from the configuration alone."""
+"""Inputs, options and parameters of jobs depend only on the configuration."""
 
 from __future__ import annotations
 
@@ -48,17 +48,17 @@ def of(**names):
     return Wildcards(fromdict=names)
 
 
-def test_wildcards_have_the_names_of_the_run_and_no_others(demo, paper):
+def test_wildcards_match_only_names_of_the_run(demo, paper):
     assert re.fullmatch(one_of(["a.b", "c"]), "a.b")
     assert not re.fullmatch(one_of(["a.b", "c"]), "axb")
     assert not re.fullmatch(one_of([]), "")
     assert re.fullmatch(part_constraint(demo), "demo-why")
-    assert not re.fullmatch(part_constraint(demo), "demo-why/0-8"), "it is not cut"
+    assert not re.fullmatch(part_constraint(demo), "demo-why/0-8"), "not sharded"
     assert re.fullmatch(part_constraint(paper), "sst2/0-2000")
     assert not re.fullmatch(part_constraint(paper), "sst2")
 
 
-def test_a_model_is_loaded_from_where_its_source_says(demo, paper, tmp_path):
+def test_a_model_is_loaded_from_its_source(demo, paper, tmp_path):
     folder = "results/r/data/models/demo-llama"
     assert f"{folder}/model.safetensors" in Inputs(demo, DATA).model(of(model="demo-llama"))
     commit = "results/r/data/commits/models/meta-llama/Llama-3.1-8B-Instruct/main.json"
@@ -78,14 +78,14 @@ def test_a_model_is_loaded_from_where_its_source_says(demo, paper, tmp_path):
     assert "results/r/data/models/gguf/model.safetensors" in inputs.model(of(model="gguf"))
 
 
-def test_4_bit_weights_of_the_hub_are_read_from_a_folder_and_its_tokenizer_is_not(paper):
+def test_4_bit_weights_come_from_a_folder_and_tokenizers_from_the_hub(paper):
     inputs, big = Inputs(paper, DATA), of(model="llama-3.1-70b-instruct")
     assert f"results/r/data/models/{big.model}/model.safetensors" in inputs.model(big)
     commit = "results/r/data/commits/models/meta-llama/Llama-3.1-70B-Instruct/main.json"
     assert inputs.tokenizer(big) == inputs.original_model(big) == [commit]
 
 
-def test_a_job_that_runs_no_model_holds_no_gpu(paper):
+def test_a_job_without_a_model_holds_no_gpu(paper):
     jobs = Jobs(paper, None, ROOT / "scripts", "python")
     gpus = {
         (rule, method): jobs.resources(rule)["gpu"](of(model=LLAMA, method=method))
@@ -95,7 +95,7 @@ def test_a_job_that_runs_no_model_holds_no_gpu(paper):
     assert [case for case, count in gpus.items() if count != 1] == [("attribute", "random")]
 
 
-def test_records_are_read_from_where_their_source_says(demo, paper):
+def test_records_are_read_from_their_source(demo, paper):
     embedded = of(dataset="demo-why")
     assert Inputs(demo, DATA).records(embedded) == Inputs(demo, DATA).commit(embedded) == []
     inputs = Inputs(paper, DATA)
@@ -128,7 +128,7 @@ def test_an_evaluation_reads_its_samples_of_a_larger_shard(paper, method, scores
     assert (json.loads(settings)["first_sample"], json.loads(settings)["rows"]) == (504, [504, 672])
 
 
-def test_missing_scores_made_elsewhere_end_the_run_with_what_to_do(tmp_path):
+def test_missing_imported_scores_end_the_run_with_the_fix(tmp_path):
     methods = {"mine": {"source": {"kind": "scores", "path": f"{tmp_path}/{{model}}.parquet"}}}
     config = run("config.yaml", catalogue={"methods": methods}, methods=["mine", "random"])
     cell = of(model="demo-llama", method="mine", part="demo-why")
@@ -143,7 +143,7 @@ def test_missing_scores_made_elsewhere_end_the_run_with_what_to_do(tmp_path):
     assert Inputs(config, DATA).given_scores(cell) == str(path)
 
 
-def test_permuted_scores_are_those_of_their_method():
+def test_permuted_scores_are_computed_from_their_method():
     inputs = Inputs(run("demo-trust.yaml"), DATA)
     file = inputs.permuted_scores(
         of(model="demo-llama", method="saliency-permuted-1", part="demo-why")
@@ -152,7 +152,7 @@ def test_permuted_scores_are_those_of_their_method():
     assert inputs.permuted_scores(of(model="demo-llama", method="oracle", part="demo-why")) == []
 
 
-def test_files_are_named_by_kind_as_patterns_but_a_single_shard_is_itself(paper):
+def test_files_are_passed_as_patterns_and_single_shards_as_paths(paper):
     shards = [f"d/prompts/m/sst2/{at}.parquet" for at in ("0-8", "8-16", "16-20")]
     given = {"whole": shards, "prompts": shards[1], "none": []}
     whole, single = Jobs(paper, None, ROOT / "scripts", "python").named_files(None, given)
@@ -162,7 +162,7 @@ def test_files_are_named_by_kind_as_patterns_but_a_single_shard_is_itself(paper)
     assert single == f"prompts={shards[1]}"
 
 
-def test_a_command_names_the_interpreter_and_is_no_setting(demo):
+def test_a_command_names_the_interpreter_and_is_not_a_setting(demo):
     jobs = Jobs(demo, None, Path("/a b/scripts"), "/c d/python")
     parameters = jobs.parameters("sample_dataset", "sample")
     assert parameters["command"](None, None) == "'/c d/python' '/a b/scripts/sample_dataset'.py"
@@ -185,7 +185,7 @@ def test_limits_grow_with_the_attempts_of_a_job(demo):
     assert asked["gpu"](cell) == 0
 
 
-def test_the_throughput_is_that_of_the_profile():
+def test_the_throughput_comes_from_the_profile():
     def settings(given):
         return SimpleNamespace(default_resources=given)
 
@@ -196,7 +196,7 @@ def test_the_throughput_is_that_of_the_profile():
         assert stated_throughput(settings(parsed)) == (4e14 if parse else None)
 
 
-def test_displays_that_a_run_has_nothing_of_are_left_out():
+def test_displays_without_data_are_omitted():
     def cells(pattern, name):
         path = pattern.format(protocol="p", model="m", dataset="d")
         return [path] if name == "layer_study" else []
@@ -214,7 +214,7 @@ def test_displays_that_a_run_has_nothing_of_are_left_out():
 
 
 @pytest.mark.follows("revert the change, or stop the run and restart it")
-def test_a_job_of_another_configuration_is_refused(demo, paper):
+def test_a_job_from_another_configuration_is_refused(demo, paper):
     environment = {}
     check_unchanged(demo, environment, is_run=True)
     check_unchanged(demo, environment, is_run=False)

@@ -1,4 +1,4 @@
-"""Where Snakemake lacks what seals rely on, one line says so and its own records apply."""
+"""Without the internals that seals need, one line warns and Snakemake's records apply."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-import snakemake.api  # before its workflow, which it imports in a circle
+import snakemake.api  # before its workflow, because of a circular import
 import snakemake.workflow
 from snakemake.persistence.file import FilePersistence
 from snakemake.settings.types import PersistenceBackend
@@ -24,20 +24,20 @@ WORKFLOW = SimpleNamespace(
 
 @pytest.fixture
 def backend(monkeypatch):
-    """Return the class that Snakemake would keep its records by, which is put back."""
+    """Return Snakemake's class of records, restored after the test."""
     monkeypatch.setattr(snakemake.workflow, "FilePersistence", FilePersistence)
     monkeypatch.setattr(logging.getLogger("snakemake.logging"), "propagate", True)
     return lambda: snakemake.workflow.FilePersistence
 
 
-def test_this_version_of_snakemake_has_all_that_seals_rely_on(backend, caplog):
+def test_this_version_of_snakemake_supports_seals(backend, caplog):
     seals.seal_results(WORKFLOW, Path("results/r"))
     assert backend() is seals.SealedPersistence
     assert not caplog.messages
 
 
 @pytest.mark.parametrize("name", seals.PRIVATE)
-def test_a_private_name_that_is_gone_is_one_line(backend, caplog, monkeypatch, name):
+def test_a_missing_private_name_gives_one_line(backend, caplog, monkeypatch, name):
     names = {one: None for one in seals.PRIVATE if one != name}
     monkeypatch.setattr(seals, "FilePersistence", type("Other", (), names))
     seals.seal_results(WORKFLOW, Path("results/r"))
@@ -46,7 +46,7 @@ def test_a_private_name_that_is_gone_is_one_line(backend, caplog, monkeypatch, n
     assert "Results are not sealed" in line
 
 
-def test_a_module_that_is_gone_is_one_line(backend, caplog, monkeypatch):
+def test_a_missing_module_gives_one_line(backend, caplog, monkeypatch):
     monkeypatch.setitem(sys.modules, "snakemake.persistence.file", None)
     spec = spec_from_file_location("seals_of_another_version", seals.__file__)
     other = module_from_spec(spec)

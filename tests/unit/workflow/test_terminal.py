@@ -1,4 +1,4 @@
-"""What a run says on the terminal, from the records that Snakemake logs."""
+"""Terminal output of a run, from Snakemake's log records."""
 
 import io
 import logging
@@ -15,7 +15,7 @@ from snakemake.settings.enums import Quietness
 from pisoft.workflow import terminal
 from pisoft.workflow.terminal import Planned
 
-# By number: six jobs, of which each but the first of its rule is planned to take as long as that.
+# By number: six jobs; each is planned to take as long as the first of its rule.
 PLAN = {
     7: Planned("tabulate", 10),
     8: Planned("attribute", 10),
@@ -35,7 +35,7 @@ def clock(monkeypatch):
 
 
 class Terminal(io.StringIO):
-    """A stream that says that it is a terminal."""
+    """A stream that claims to be a terminal."""
 
     def isatty(self):
         return True
@@ -65,7 +65,7 @@ def end(logger, number, done, total):
     logger.info(None, extra={"event": "progress", "done": done, "total": total})
 
 
-def test_each_job_is_a_line_with_its_time_its_number_and_the_time_left(clock):
+def test_each_job_is_a_line_with_duration_count_and_time_left(clock):
     logger, stream = made()
     logger.info("Job stats", extra={"event": "run_info", "stats": {"attribute": 6, "total": 6}})
     logger.info("Select jobs to execute...")
@@ -93,14 +93,14 @@ def test_each_job_is_a_line_with_its_time_its_number_and_the_time_left(clock):
     ],
     ids=["a small part of the work", "the last job", "jobs beyond --until are not counted"],
 )
-def test_the_time_left_is_predicted_where_it_can_be(clock, number, total, plan, line):
+def test_the_time_left_is_predicted_if_possible(clock, number, total, plan, line):
     logger, stream = made(plan=plan)
     begin(logger, number, "Tabulating")
     end(logger, number, 1, total)
     assert stream.getvalue() == line
 
 
-def test_the_time_left_is_that_of_the_work_left_and_not_of_the_number_of_jobs():
+def test_the_time_left_depends_on_planned_work_and_not_job_counts():
     plan = {k: Planned("evaluate", 60.0 if k else 600.0) for k in range(11)}
     plan |= {k: Planned("summarise", 1.0) for k in range(11, 111)}
     seconds = dict.fromkeys(range(1, 11), 120.0)
@@ -109,7 +109,7 @@ def test_the_time_left_is_that_of_the_work_left_and_not_of_the_number_of_jobs():
     assert terminal.time_left(plan, seconds, 600.0) == pytest.approx(expected / 2), "two at once"
 
 
-def test_one_slow_rule_does_not_slow_down_rules_that_have_not_begun():
+def test_a_slow_rule_does_not_affect_estimates_of_other_rules():
     rules = ("fetch", "sample", "train", "attribute")
     plan = {number: Planned(rule, 4.0) for number, rule in enumerate(rules)}
     seconds = {0: 2.0, 1: 2.0, 2: 96.0}
@@ -121,11 +121,11 @@ def test_one_slow_rule_does_not_slow_down_rules_that_have_not_begun():
     [(0.4, "0 seconds"), (1, "1 second"), (99, "99 seconds"), (100, "2 minutes"),
      (5900, "98 minutes"), (7200, "2 hours"), (400_000, "111 hours")],
 )  # fmt: skip
-def test_units_of_time_are_words(seconds, words):
+def test_durations_are_written_in_words(seconds, words):
     assert terminal.in_words(seconds) == words
 
 
-def test_a_line_is_cut_where_a_terminal_ends(clock, monkeypatch):
+def test_lines_are_cut_to_the_terminal_width(clock, monkeypatch):
     monkeypatch.setattr(terminal.threading.Thread, "start", lambda thread: None)
     monkeypatch.setenv("COLUMNS", "60")
     logger, stream = made(Terminal())
@@ -138,7 +138,7 @@ def test_a_line_is_cut_where_a_terminal_ends(clock, monkeypatch):
     assert line.endswith("…: 3 s, 16 seconds left")
 
 
-def test_what_a_run_says_at_its_end_fits_80_columns_and_names_a_command():
+def test_the_final_message_fits_80_columns_and_names_a_command():
     verdict = "- AUC π-Soft-NS ↑, dynamic routing: Saliency leads. " + "Not different: others. " * 5
     text = terminal.conclusion(f"Tiny Llama\n{verdict}\n", Path("results/demo/index.html"))
     assert max(map(len, text.splitlines())) <= 80
@@ -148,7 +148,7 @@ def test_what_a_run_says_at_its_end_fits_80_columns_and_names_a_command():
 
 @pytest.mark.parametrize("free", [0, 10**9])
 def test_a_failure_is_shown_with_logs_and_a_full_disk_is_named(tmp_path, monkeypatch, free):
-    """A job that Slurm has killed wrote nothing; the reason is in Slurm's log, the second one."""
+    """A job killed by Slurm writes nothing; the reason is in Slurm's log, the second one."""
     monkeypatch.setattr(terminal, "disk_usage", lambda folder: SimpleNamespace(free=free))
     logger, stream = made()
     log, of_slurm = tmp_path / "job.log", tmp_path / "7.log"
@@ -169,20 +169,20 @@ def test_a_failure_is_shown_with_logs_and_a_full_disk_is_named(tmp_path, monkeyp
     assert (f"The disk is full: {log} cannot be written" in output.splitlines()) == (free == 0)
 
 
-def test_where_nothing_was_to_be_done_it_says_what_came_out():
+def test_a_run_without_jobs_lists_its_results():
     logger, stream = made()
     logger.info("Nothing to be done (all requested files are present and up to date).")
     assert stream.getvalue().splitlines()[1:] == ["what came out"]
 
 
-def test_lines_of_jobs_are_left_out_where_progress_is_switched_off():
+def test_job_lines_are_omitted_without_progress():
     logger, stream = made(quiet={Quietness.PROGRESS})
     begin(logger, 0, "Attributing")
     end(logger, 0, 1, 2)
     assert stream.getvalue() == ""
 
 
-def test_on_a_terminal_the_last_line_is_what_the_longest_job_says(tmp_path, clock, monkeypatch):
+def test_the_last_line_shows_the_longest_running_job(tmp_path, clock, monkeypatch):
     monkeypatch.setattr(terminal.threading.Thread, "start", lambda thread: None)
     logger, stream = made(Terminal())
     (lines,) = logger.handlers
@@ -195,10 +195,10 @@ def test_on_a_terminal_the_last_line_is_what_the_longest_job_says(tmp_path, cloc
     assert lines.status() == "Evaluating (and 1 more): 12:00:10 evaluating: 2 of 4"
     end(logger, 1, 1, 2)
     assert lines.status() == "Plotting: 5 s"
-    assert stream.getvalue().startswith(terminal.CLEAR), "the last line is written over"
+    assert stream.getvalue().startswith(terminal.CLEAR), "the last line is overwritten"
 
 
-def test_the_last_line_of_a_terminal_follows_the_job(monkeypatch):
+def test_the_last_line_follows_the_jobs_progress(monkeypatch):
     seen = terminal.threading.Event()
 
     class Watched(Terminal):
@@ -211,9 +211,9 @@ def test_the_last_line_of_a_terminal_follows_the_job(monkeypatch):
     assert seen.wait(30)
 
 
-def test_a_terminal_that_a_plugin_writes_to_is_left_alone():
+def test_a_terminal_used_by_a_plugin_is_not_written_to():
     logger = logging.Logger("run")
-    plugin = QueueHandler(SimpleQueue())  # through which Snakemake's plugins hear of records
+    plugin = QueueHandler(SimpleQueue())  # passes records to Snakemake's plugins
     logger.addHandler(plugin)
     terminal.one_line_per_job(logger, lambda: "", dict)
     assert logger.handlers == [plugin]

@@ -1,4 +1,4 @@
-"""Freeing a folder that a killed run has left locked."""
+"""Unlocking a folder after a killed run."""
 
 import os
 import signal
@@ -12,7 +12,7 @@ import pytest
 import unlock
 from pisoft.errors import BenchmarkError
 
-# A folder `jobs` says what is in the queue: a file by job, with the folder it works in.
+# The folder `jobs` simulates the queue: one file per job, with its working folder.
 SQUEUE = """\
 #!/bin/sh
 cd {jobs} && for job in *; do [ -e "$job" ] && echo "$job $(cat "$job")"; done
@@ -33,7 +33,7 @@ def unlocked(folder, *options):
 
 
 @pytest.mark.slow
-def test_a_run_at_work_is_left_alone_and_the_lock_of_a_killed_one_removed(tmp_path, monkeypatch):
+def test_only_locks_of_killed_runs_are_removed(tmp_path, monkeypatch):
     """After SIGKILL a plain call fails with LockException."""
     (tmp_path / "Snakefile").write_text(WORKFLOW.format(seconds=60))
     killed = run(tmp_path, start_new_session=True)
@@ -54,14 +54,14 @@ def test_a_run_at_work_is_left_alone_and_the_lock_of_a_killed_one_removed(tmp_pa
     assert (tmp_path / "made").exists()
 
 
-def test_a_folder_that_is_not_there_is_named(tmp_path):
+def test_a_missing_folder_is_named(tmp_path):
     with pytest.raises(BenchmarkError, match=f"^--directory: no such folder: {tmp_path}/results$"):
         unlocked(tmp_path / "results")
 
 
 @pytest.fixture
 def queue(tmp_path, monkeypatch):
-    """Return a function that puts jobs into the queue of a pretended Slurm."""
+    """Return a function that adds jobs to the queue of a simulated Slurm."""
     jobs, programs = tmp_path / "jobs", tmp_path / "bin"
     jobs.mkdir()
     programs.mkdir()
@@ -80,7 +80,7 @@ def queue(tmp_path, monkeypatch):
     return put
 
 
-def test_jobs_of_slurm_are_named_and_left_alone(tmp_path, queue):
+def test_slurm_jobs_are_named_and_not_cancelled(tmp_path, queue):
     queue(job12=tmp_path, job9=tmp_path, job3=tmp_path / "other")
     with pytest.raises(BenchmarkError, match="Slurm has jobs of an earlier run here: 9 12; wait"):
         unlocked(tmp_path)
@@ -89,7 +89,7 @@ def test_jobs_of_slurm_are_named_and_left_alone(tmp_path, queue):
 @pytest.mark.parametrize(
     "option", [["-d", "{}"], ["--directory", "{}"], ["--directory={}"], ["-d{}"]]
 )
-def test_the_command_for_a_cluster_looks_in_the_folder_of_the_run(tmp_path, queue, option):
+def test_the_cluster_command_uses_the_folder_of_the_run(tmp_path, queue, option):
     queue(job12=tmp_path)
     done = subprocess.run(
         [ROOT / "profiles/slurm/run", *(part.format(tmp_path) for part in option)],
@@ -100,19 +100,19 @@ def test_the_command_for_a_cluster_looks_in_the_folder_of_the_run(tmp_path, queu
     assert f"error: {tmp_path}: Slurm has jobs of an earlier run here: 12;" in done.stderr
 
 
-def test_the_job_that_a_run_is_started_in_is_no_earlier_one(tmp_path, queue, monkeypatch):
+def test_the_job_around_a_run_does_not_count_as_an_earlier_one(tmp_path, queue, monkeypatch):
     queue(job12=tmp_path)
     monkeypatch.setenv("SLURM_JOB_ID", "12")
     unlocked(tmp_path)
 
 
-def test_jobs_of_this_folder_alone_are_cancelled(tmp_path, queue):
+def test_only_jobs_of_this_folder_are_cancelled(tmp_path, queue):
     jobs = queue(job12=tmp_path, job3=tmp_path / "other")
     unlocked(tmp_path, "--jobs", "cancel", "--poll", "0")
     assert [job.name for job in jobs.iterdir()] == ["3"]
 
 
-def test_jobs_are_waited_for(tmp_path, queue, monkeypatch):
+def test_earlier_jobs_are_waited_for(tmp_path, queue, monkeypatch):
     jobs = queue(job12=tmp_path)
     asked = []
 
@@ -126,13 +126,13 @@ def test_jobs_are_waited_for(tmp_path, queue, monkeypatch):
     assert asked == [7, 7, 7]
 
 
-def test_a_slurm_that_does_not_answer_is_not_taken_for_one_without_jobs(tmp_path, queue):
+def test_an_unresponsive_slurm_is_not_mistaken_for_an_empty_queue(tmp_path, queue):
     queue(status=1)
     with pytest.raises(BenchmarkError, match="squeue: Slurm refuses: no controller"):
         unlocked(tmp_path)
 
 
-def test_slurm_without_a_cluster_is_no_obstacle_to_local_runs(tmp_path, queue):
+def test_slurm_without_a_cluster_does_not_block_local_runs(tmp_path, queue):
     queue(status=1)
     (tmp_path / ".snakemake/slurm_logs").rmdir()
     unlocked(tmp_path)
@@ -140,7 +140,7 @@ def test_slurm_without_a_cluster_is_no_obstacle_to_local_runs(tmp_path, queue):
 
 @pytest.fixture
 def run_of_job_12(tmp_path, queue):
-    """Return a process of Snakemake in the folder, which is part of a job of Slurm."""
+    """Return a Snakemake process in the folder, inside a Slurm job."""
     script = tmp_path / "snakemake"
     script.write_text("#!/bin/sh\nsleep 60\n")
     script.chmod(0o755)
@@ -152,10 +152,10 @@ def run_of_job_12(tmp_path, queue):
             os.killpg(process.pid, signal.SIGKILL)
 
 
-def test_processes_of_a_job_that_has_ended_are_waited_for(
+def test_processes_of_an_ended_job_are_waited_for(
     tmp_path, queue, run_of_job_12, monkeypatch, capsys
 ):
-    """A new run, started while they were dying, was refused."""
+    """Regression: a new run was refused while they were ending."""
     queue()
     asked = []
 
@@ -171,7 +171,7 @@ def test_processes_of_a_job_that_has_ended_are_waited_for(
     assert notice in capsys.readouterr().out
 
 
-def test_a_run_within_a_job_of_another_folder_is_left_alone(tmp_path, queue, run_of_job_12):
+def test_a_run_inside_a_job_of_another_folder_is_not_affected(tmp_path, queue, run_of_job_12):
     queue(job12=tmp_path / "other")
     working = f"process {run_of_job_12.pid} is a run that is working here"
     with pytest.raises(BenchmarkError, match=working):
