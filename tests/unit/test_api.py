@@ -1,4 +1,4 @@
-"""The benchmark from Python alone gives what the workflow's own functions give."""
+"""The Python interface gives the same numbers as the workflow's functions."""
 
 from __future__ import annotations
 
@@ -55,8 +55,8 @@ def blocks_of_python(root, name="docs/how-to/use-from-python.md"):
     return re.findall(r"```python\n(.*?)```", page, flags=re.S)
 
 
-def test_the_lines_of_the_docs_run_one_after_the_other(root, folder, tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)  # where they save a figure
+def test_the_code_in_the_docs_runs(root, folder, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)  # where the examples save a figure
     names: dict = {}
     for lines in blocks_of_python(root):
         exec(lines.replace("results/demo/data/models/demo-llama", str(folder)), names)
@@ -66,14 +66,14 @@ def test_the_lines_of_the_docs_run_one_after_the_other(root, folder, tmp_path, m
     assert "Target Saliency Heatmap" in capsys.readouterr().out
 
 
-def test_the_lines_of_the_readme_run(root, folder, capsys):
+def test_the_code_in_the_readme_runs(root, folder, capsys):
     (lines,) = blocks_of_python(root, "README.md")
     exec(lines.replace("results/demo/data/models/demo-llama", str(folder)), {})
     assert "AUC π-Soft-NS ↑" in capsys.readouterr().out
 
 
-def test_the_lines_of_the_docs_run_where_the_package_is_installed(root, folder, tmp_path):
-    copy = tmp_path / "copy"  # setuptools writes beside what it builds
+def test_the_code_in_the_docs_runs_with_the_installed_package(root, folder, tmp_path):
+    copy = tmp_path / "copy"  # setuptools writes beside the sources
     listed = subprocess.run(["git", "ls-files", "-z"], cwd=root, capture_output=True, check=True)
     for name in filter(None, listed.stdout.decode().split("\0")):
         if name.startswith("scripts/pisoft/") or "/" not in name:
@@ -84,7 +84,7 @@ def test_the_lines_of_the_docs_run_where_the_package_is_installed(root, folder, 
     pip = [sys.executable, "-m", "pip", "--quiet", "--python", str(python), "install"]
     options = ["--no-index", "--no-deps", "--no-build-isolation", "--no-cache-dir"]
     (site,) = (tmp_path / "venv/lib").glob("python*/site-packages")
-    # What is installed here stands in for what pip would fetch, the package itself does not.
+    # Installed dependencies replace those that pip would fetch; the package itself is built.
     (site / "others.pth").write_text(sysconfig.get_path("purelib"))
     environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
     subprocess.run([*pip, *options, str(copy)], env=environment, check=True)
@@ -104,7 +104,7 @@ def test_the_lines_of_the_docs_run_where_the_package_is_installed(root, folder, 
     assert templates == {path.name for path in (site / "pisoft").glob("*/templates/*")}
 
 
-def test_importing_the_package_is_light_and_misspelt_names_have_a_nearest_match():
+def test_imports_are_lazy_and_misspelt_names_have_a_nearest_match():
     code = (
         "import sys, pisoft\n"
         "print({'torch', 'pandas', 'numpy', 'pydantic'} & set(sys.modules), dir(pisoft))\n"
@@ -115,7 +115,7 @@ def test_importing_the_package_is_light_and_misspelt_names_have_a_nearest_match(
     assert "Did you mean: 'evaluate'?" in ended.stderr
 
 
-def test_a_prompt_has_the_templates_ids_and_the_users_words_as_content(model, prompt):
+def test_a_prompt_has_the_templates_ids_and_the_user_text_as_content(model, prompt):
     expected = model.tokenizer.apply_chat_template(CHAT, add_generation_prompt=True, tokenize=False)
     assert prompt["prompt_text"] == expected
     content = np.array(prompt["input_ids"])[prompt["content_mask"]]
@@ -156,7 +156,7 @@ def test_attribution_perturbs_the_tokens_in_scope(model, prompt):
         pisoft.attribute(model, prompt, "occlusion", scope="contents")
 
 
-def test_options_may_be_called_like_our_arguments(model, prompt):
+def test_options_may_share_names_with_arguments(model, prompt):
     scores = pisoft.attribute(model, prompt, "inseq", method="saliency").values
     expected = pisoft.attribute(model, prompt, "saliency").values
     np.testing.assert_allclose(scores, expected, rtol=1e-4, atol=1e-5 * expected.max())
@@ -170,7 +170,7 @@ def values(answer):
     return answer["value"].tolist()
 
 
-def test_a_method_its_scores_and_a_function_that_returns_them_are_the_same(model):
+def test_methods_scores_and_functions_give_equal_results(model):
     by_name = pisoft.evaluate(model, TALKS, "saliency", **QUICK)
     scores = [pisoft.attribute(model, talk, "saliency") for talk in TALKS]
     assert values(pisoft.evaluate(model, TALKS, scores, **QUICK)) == values(by_name)
@@ -187,7 +187,7 @@ def test_a_method_its_scores_and_a_function_that_returns_them_are_the_same(model
     assert set(by_function["method"]) == {"looked_up"}
 
 
-def test_every_generated_step_is_explained_by_what_was_read_before(model):
+def test_every_generated_step_is_explained_by_its_context(model):
     lengths = []
 
     def noted(ids, target):
@@ -203,7 +203,7 @@ def test_every_generated_step_is_explained_by_what_was_read_before(model):
     assert values(given) != values(pisoft.evaluate(model, [prompt], rows[:1], **QUICK))
 
 
-def test_label_words_are_the_answers_that_are_explained(model):
+def test_label_words_are_the_explained_answers(model):
     prompt = pisoft.prompt(model, TALKS[0], label_words=["film", "cast"])
     (target,) = pisoft.attribute(model, prompt, "saliency").answer["target_ids"]
     assert target in prompt["label_token_ids"]
@@ -221,7 +221,7 @@ def test_prompts_that_fail_are_counted_and_named(model):
     assert alone["value"].isna().all()
 
 
-def test_a_model_that_transformers_has_loaded_gives_the_same_numbers(model, folder):
+def test_a_model_loaded_by_transformers_gives_the_same_numbers(model, folder):
     network = AutoModelForCausalLM.from_pretrained(folder)
     options = {"layers": 1}
     given = {"options": options, **QUICK}
@@ -237,7 +237,7 @@ def test_a_line_of_progress_is_overwritten(model, monkeypatch, capsys):
     assert "\revaluating: 2 of 3 steps" in shown
 
 
-def test_curves_have_a_panel_for_each_method_and_a_line_for_each_metric(model):
+def test_curves_have_a_panel_per_method_and_a_line_per_metric(model):
     answers = [pisoft.evaluate(model, TALKS, name, **QUICK) for name in ("saliency", "random")]
     figure = pisoft.plot(pd.concat(answers))
     for panel, answer in zip(figure.axes, answers, strict=False):
@@ -304,7 +304,7 @@ class TestErrors:
             ("value_zeroing", {"threshold": 2}, r"threshold: must be less than 2 \(got 2\)"),
         ],
     )
-    def test_methods_and_options_are_named(self, model, prompt, method, options, message):
+    def test_unknown_methods_and_options_are_named(self, model, prompt, method, options, message):
         with pytest.raises(BenchmarkError, match=message):
             pisoft.attribute(model, prompt, method, **options)
 
@@ -317,7 +317,7 @@ class TestErrors:
             (["a"], 0.5, "^scores: must be numbers"),
         ],
     )
-    def test_what_cannot_be_calibrated_is_refused(self, scores, pi, message):
+    def test_uncalibratable_scores_are_refused(self, scores, pi, message):
         with pytest.raises(BenchmarkError, match=message):
             pisoft.calibrate(np.array(scores), pi)
 
@@ -350,12 +350,12 @@ class TestErrors:
             ({"model": roberta().network}, "tokenizer: a model of transformers needs .* NoneType"),
         ],
     )
-    def test_arguments_are_named_in_one_line_without_what_led_to_it(self, model, given, message):
+    def test_invalid_arguments_give_one_line_without_a_cause(self, model, given, message):
         arguments = {"model": model, "prompts": TALKS, "method_or_scores": "saliency", **given}
         with pytest.raises(BenchmarkError, match=f"^{message}") as raised:
             pisoft.evaluate(**arguments)
         assert "\n" not in str(raised.value)
-        assert len(raised.traceback) == 2, "the line of the caller, and the function"
+        assert len(raised.traceback) == 2, "the caller's line and the function"
         assert raised.value.__context__ is None
 
     @pytest.mark.parametrize(
@@ -368,18 +368,18 @@ class TestErrors:
             ([CHAT[1] | {"content": "film " * 80}], r"^prompt: \d+ tokens are more than the 64"),
         ],
     )
-    def test_what_is_no_prompt_is_refused(self, model, messages, message):
+    def test_invalid_prompts_are_refused(self, model, messages, message):
         with pytest.raises(BenchmarkError, match=message):
             pisoft.prompt(model, messages)
 
     @pytest.mark.parametrize("words", ["yes", None, [1, 2], ["", "yes"]])
-    def test_wrong_label_words_are_named(self, model, prompt, words):
+    def test_invalid_label_words_are_named(self, model, prompt, words):
         with pytest.raises(BenchmarkError, match=r"^label_words: expected a list of words, got "):
             pisoft.prompt(model, CHAT, label_words=words)
         with pytest.raises(BenchmarkError, match=r"^label_words: a prompt that has been built"):
             pisoft.prompt(model, prompt, label_words=["yes"])
 
-    def test_wrong_models_are_named(self, model, folder):
+    def test_invalid_models_are_named(self, model, folder):
         with pytest.raises(BenchmarkError, match=r"dtype: 'bf16' is not allowed.*bfloat16"):
             pisoft.load(folder, dtype="bf16")
         for name in ("/nope/x", "no/such/folder"):
@@ -398,7 +398,7 @@ class TestErrors:
             pisoft.load_masked(folder)
 
 
-def test_reagent_takes_a_masked_model_from_a_folder(model, prompt, tmp_path):
+def test_reagent_accepts_a_masked_model_from_a_folder(model, prompt, tmp_path):
     saved = roberta()
     saved.network.save_pretrained(tmp_path)
     saved.tokenizer.save_pretrained(tmp_path)
@@ -407,7 +407,7 @@ def test_reagent_takes_a_masked_model_from_a_folder(model, prompt, tmp_path):
     assert scores.content.sum() > 0
 
 
-def test_want_of_memory_is_reported_and_no_score_is_made_up(model, prompt):
+def test_lack_of_memory_is_reported_without_invented_scores(model, prompt):
     def attribute(**options):
         return pisoft.attribute(model, prompt, "saliency", **options)
 

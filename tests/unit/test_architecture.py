@@ -1,4 +1,4 @@
-"""The house rules that a machine can check."""
+"""Architecture rules that can be checked automatically."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_parse_time_imports_stay_free_of_torch() -> None:
     assert finished.returncode == 0, finished.stderr
 
 
-def test_snakefile_is_a_contents_page() -> None:
+def test_the_snakefile_is_a_table_of_contents() -> None:
     contents = lines(ROOT / "Snakefile")
     assert len(contents) <= SNAKEFILE_LINES
     assert not [line for line in contents if line.lstrip().startswith("def ")], (
@@ -63,7 +63,7 @@ def test_no_rule_reads_the_command_line() -> None:
         assert "argv" not in file.read_text(encoding="utf-8"), file.name
 
 
-def test_what_is_private_to_libraries_is_used_in_one_place_each() -> None:
+def test_each_private_name_of_a_library_is_used_in_one_module() -> None:
     names = ("_schedule_reevalutation", "_open_jobs", "_call_impl", "_parsed_default_resources")
     files = [*PACKAGE.rglob("*.py"), *(ROOT / "rules").glob("*.smk")]
     text = {path.relative_to(ROOT).as_posix(): path.read_text("utf-8") for path in files}

@@ -1,4 +1,4 @@
-"""The site builds without a warning, loads nothing from the network, and says what is true."""
+"""The site builds without warnings, loads nothing from the network, and its examples work."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ OTHERS = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "config/README.md", "r
 READ = [*PAGES, *(ROOT / name for name in OTHERS)]
 REMOTE = re.compile(r"\s*(?:\w+:)?//", re.I)
 LOADED_BY_STYLE = re.compile(r"""(?:url\(|@import)\s*["']?([^"')\s]+)""")
-# What a page loads by itself; `a` is for the reader to follow.
+# Tags that load resources; links in `a` are followed by the reader.
 LOADING = {"src", "srcset", "data", "poster", "background", "href", "xlink:href", "action"}
 NOT_LOADED = {"a", "form"}
 LINKS_NOT_LOADED = {"canonical", "prev", "next", "alternate"}
@@ -90,11 +90,11 @@ def loaded(path: Path) -> list[str]:
     return page.addresses + LOADED_BY_STYLE.findall("".join(styles))
 
 
-def test_broken_links_and_pages_left_out_stop_the_build(tmp_path: Path) -> None:
+def test_broken_links_and_unlisted_pages_stop_the_build(tmp_path: Path) -> None:
     links = ["gone.md", "tutorial/first-run.md#nowhere", "/tutorial/first-run.md"]
     shutil.copy(ROOT / "mkdocs.yml", tmp_path)
     shutil.copytree(ROOT / "docs", tmp_path / "docs")
-    for folder in ("scripts", "tools"):  # of formulas and the leaderboard
+    for folder in ("scripts", "tools"):  # by formulas and the leaderboard
         (tmp_path / folder).symlink_to(ROOT / folder)
     (tmp_path / "docs/left-out.md").write_text("# Not in the contents\n", encoding="utf-8")
     with (tmp_path / "docs/index.md").open("a", encoding="utf-8") as index:
@@ -105,7 +105,7 @@ def test_broken_links_and_pages_left_out_stop_the_build(tmp_path: Path) -> None:
     assert all(name in finished.stderr for name in ["left-out.md", *links]), finished.stderr
 
 
-def test_a_page_shows_what_its_blocks_print_and_return_and_stops_where_one_fails() -> None:
+def test_notebooks_show_output_and_results_and_stop_at_errors() -> None:
     hook = runpy.run_path(str(ROOT / "docs/notebooks.py"))["on_page_markdown"]
     page = SimpleNamespace(meta={"notebook": True}, file=SimpleNamespace(src_uri="page.md"))
     blocks = "```python\nx = 2\nprint('two')\n```\n\ntext\n\n```python\nx + 1\n```\n"
@@ -117,16 +117,16 @@ def test_a_page_shows_what_its_blocks_print_and_return_and_stops_where_one_fails
     assert hook(blocks, page) == blocks
 
 
-def test_the_page_that_runs_shows_its_output(site: Path) -> None:
+def test_the_notebook_page_shows_its_output(site: Path) -> None:
     text = (site / "tutorial/metrics-by-hand.html").read_text(encoding="utf-8")
     assert re.search(r"NS = 0\.\d{4}, NC = 0\.\d{4}", text)
     assert text.count("<svg xmlns:xlink") == 1
 
 
-def test_all_that_pages_load_are_files_of_the_site_and_formulas_are_mathml(site: Path) -> None:
+def test_pages_load_only_files_of_the_site_and_formulas_are_mathml(site: Path) -> None:
     files = [*site.rglob("*.html"), *site.rglob("*.css")]
     assert len(files) > len(PAGES)
-    files.remove(site / "404.html")  # which servers show, for any address
+    files.remove(site / "404.html")  # shown by servers at any address
     for path in files:
         assert 'class="arithmatex"' not in path.read_text(encoding="utf-8"), path
         for address in loaded(path):
@@ -136,23 +136,23 @@ def test_all_that_pages_load_are_files_of_the_site_and_formulas_are_mathml(site:
 
 
 @pytest.mark.parametrize("tag", ["<script src=//a.b/c>", "<img src='https://a.b/c'>"])
-def test_what_would_be_loaded_is_listed(tmp_path: Path, tag: str) -> None:
+def test_loaded_addresses_are_found(tmp_path: Path, tag: str) -> None:
     page = tmp_path / "page.html"
     page.write_text(f"<a href='https://a.b'>x</a>{tag}<style>@import 'http://a.b/c'</style>")
     assert len([address for address in loaded(page) if REMOTE.match(address)]) == 2
 
 
-def test_a_page_of_every_folder_opens_from_disk_and_asks_for_files_alone(site: Path) -> None:
+def test_pages_open_from_disk_and_load_only_files(site: Path) -> None:
     """Pages of a folder run the same scripts."""
     pages = {page.parent: page.relative_to(ROOT / "docs").with_suffix(".html") for page in PAGES}
     with chromium() as browser:
         visits = [visit(browser, site / page) for page in pages.values()]
         visits[-1].page.wait_for_load_state("networkidle")
-        for opened in visits:  # the first ones have had time to ask for more
+        for opened in visits:  # the first ones have had time to load more
             opened.assert_silent_and_offline()
 
 
-def test_the_search_finds_a_page_from_disk(site: Path) -> None:
+def test_the_search_works_from_disk(site: Path) -> None:
     with chromium() as browser:
         opened = visit(browser, site / "reference/metrics.html")
         assert opened.page.locator("math").count() > 10
@@ -164,7 +164,7 @@ def test_the_search_finds_a_page_from_disk(site: Path) -> None:
 
 
 def blocks(language: str) -> Iterator[tuple[str, str]]:
-    """Yield page and text of every block of code of a language."""
+    """Yield page and text of every code block in a language."""
     for path in READ:
         text = path.read_text(encoding="utf-8")
         for block in re.findall(rf"^```{language}\n(.*?)^```", text, flags=re.S | re.M):
@@ -175,19 +175,19 @@ RUN_FILES = [(page, block) for page, block in blocks("yaml") if re.search(r"^run
 
 
 @pytest.mark.parametrize(("page", "block"), RUN_FILES, ids=[page for page, _ in RUN_FILES])
-def test_the_run_files_of_the_docs_are_valid(page: str, block: str, tmp_path: Path) -> None:
+def test_run_files_in_the_docs_are_valid(page: str, block: str, tmp_path: Path) -> None:
     (tmp_path / "headlines.csv").write_text("id,headline,topic\n", encoding="utf-8")
     raw = {"local_root": str(tmp_path), **yaml.safe_load(block)}
     config = load_run(raw, [], ROOT / "config", load_method)
     assert config.cells()
 
 
-def test_the_run_files_of_the_docs_are_collected() -> None:
+def test_run_files_in_the_docs_are_collected() -> None:
     pages = {Path(page).stem for page, _ in RUN_FILES}
     assert pages >= {"first-run", "add-a-dataset", "add-a-model", "configuration"}
 
 
-def test_the_method_of_inseq_in_the_docs_is_a_catalogue_entry() -> None:
+def test_the_inseq_method_in_the_docs_is_a_valid_entry() -> None:
     (entry,) = (block for page, block in blocks("yaml") if page.endswith("add-a-method.md"))
     raw = {
         "run": "docs", "models": ["demo-llama"], "datasets": ["demo-sentiment", "demo-why"],
@@ -196,7 +196,7 @@ def test_the_method_of_inseq_in_the_docs_is_a_catalogue_entry() -> None:
     assert "seq_ig" in load_run(raw, [], ROOT / "config", load_method).methods
 
 
-def test_the_scores_of_the_docs_are_a_method_of_the_demo_whose_models_stay() -> None:
+def test_imported_scores_in_the_docs_keep_the_demos_models() -> None:
     (entry, *_) = (block for page, block in blocks("yaml") if "bring-your-own" in page)
     raw = read_yaml(ROOT / "config/config.yaml")
     before = load_run(raw, [], ROOT / "config", load_method)
@@ -207,13 +207,13 @@ def test_the_scores_of_the_docs_are_a_method_of_the_demo_whose_models_stay() -> 
         assert TrainJob.of(before, model=model) == TrainJob.of(after, model=model)
 
 
-def test_the_table_of_the_docs_is_a_real_one() -> None:
+def test_the_table_in_the_docs_equals_its_module() -> None:
     (module,) = (block for page, block in blocks("python") if "add-a-table" in page)
     tables = ROOT / "scripts/pisoft/tables/permutation_baseline.py"
     assert module in tables.read_text(encoding="utf-8")
 
 
-def test_the_workflow_of_the_docs_that_uses_this_one_is_planned(tmp_path: Path) -> None:
+def test_the_workflow_in_the_docs_that_imports_this_one_is_planned(tmp_path: Path) -> None:
     ((_, outer),) = [pair for pair in blocks("python") if "from-another-folder" in pair[0]]
     (run_file,) = (block for page, block in RUN_FILES if page.endswith("first-run.md"))
     (tmp_path / "Snakefile").write_text(outer.replace("BENCH", str(ROOT)), encoding="utf-8")
@@ -226,19 +226,19 @@ def test_the_workflow_of_the_docs_that_uses_this_one_is_planned(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("path", READ[len(PAGES) :], ids=name)
-def test_links_outside_the_site_lead_to_files(path: Path) -> None:
+def test_links_in_files_outside_the_site_lead_to_files(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
     for link in re.findall(r"\]\(([^)#]+)", text):
         assert REMOTE.match(link) or (path.parent / link).exists(), link
 
 
-def test_every_method_is_described() -> None:
+def test_every_method_is_documented() -> None:
     text = (ROOT / "docs/reference/methods.md").read_text(encoding="utf-8")
     described = re.findall(r"^\| `(\w+)` \|", text, flags=re.M)
     assert sorted(described) == sorted(available_methods())
 
 
-def test_the_newest_version_of_the_changelog_is_that_of_the_package() -> None:
+def test_the_changelogs_newest_version_is_the_packages() -> None:
     changes = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
     newest = re.findall(r"^## \[(\d+\.\d+\.\d+)\]", changes, re.M)[0]
     assert newest == pisoft.__version__

@@ -1,4 +1,4 @@
-"""Every environment says the same: pyproject.toml, the lock, the stages' envs/ and the image."""
+"""All environments agree: pyproject.toml, the lock, the stages' envs/ and the image."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ def locked_packages() -> tuple[tuple[Requirement, frozenset[str]], ...]:
 
 
 def lock() -> dict[str, str]:
-    """Return version by name of all that is locked."""
+    """Return the version of every locked package, by name."""
     return pins([f"{package.name}{package.specifier}" for package, _ in locked_packages()])
 
 
 def of_cuda(name: str) -> bool:
-    """Return whether a package is needed by torch's builds for CUDA alone."""
+    """Return whether a package is needed only by torch's CUDA builds."""
     return name.startswith(("nvidia-", "cuda-")) or name == "triton"
 
 
@@ -85,7 +85,7 @@ def module_file(name: str) -> Path | None:
 
 
 def imports(tree: ast.AST) -> Iterator[str]:
-    """Yield every module that is imported anywhere but for type checking."""
+    """Yield every imported module, except imports for type checking."""
     for node in ast.iter_child_nodes(tree):
         if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
             continue
@@ -105,7 +105,7 @@ def imports_of(path: Path) -> frozenset[str]:
 
 
 def third_party(script: Path) -> set[str]:
-    """Return the distributions that a script reaches, through the project's modules too."""
+    """Return the distributions that a script imports, directly or through the project's modules."""
     seen: set[Path] = set()
     todo = [script]
     if "pisoft.attribution" in imports_of(script):  # methods are imported by name, at run time
@@ -157,7 +157,7 @@ def test_every_locked_package_has_the_hashes_of_its_files_and_is_locked_once() -
     assert re.fullmatch(r"\d+\.\d+\.\d+", lock()["torch"]), "without a build tag"
 
 
-def test_cuda_is_locked_for_linux_alone() -> None:
+def test_cuda_is_locked_only_for_linux() -> None:
     packages = [package for package, _ in locked_packages() if of_cuda(package.name)]
     assert len(packages) > 10
     for package in packages:
@@ -186,7 +186,7 @@ def test_lock_is_complete() -> None:
             if requirement.marker and not requirement.marker.evaluate({"extra": ""}):
                 continue
             if of_cuda(needed) or needed == "pip":
-                continue  # each build of torch pins its own; the environment brings pip
+                continue  # each build of torch pins its own; the environment includes pip
             assert needed in locked, f"{name} needs {needed}, which is not locked: make lock"
 
 
@@ -218,14 +218,14 @@ def test_every_environment_is_used() -> None:
     assert set(environments_of_jobs().values()) == files
 
 
-def test_environment_holds_what_its_job_imports() -> None:
+def test_each_environment_holds_its_jobs_imports() -> None:
     for files, environment_file in environments_of_jobs().items():
         needed = set().union(*(third_party(ROOT / file) for file in files))
         missing = needed - set(environment(ROOT / environment_file))
         assert not missing, f"{environment_file} lacks {sorted(missing)}, which {files} import"
 
 
-def test_image_is_made_from_the_lock_for_the_python_of_the_stages() -> None:
+def test_the_image_uses_the_lock_and_the_stages_python() -> None:
     text = (ROOT / "envs" / "Dockerfile").read_text(encoding="utf-8").replace("\\\n", "")
     steps = [tuple(line.split(maxsplit=1)) for line in text.splitlines() if line[:1].isupper()]
     python = re.fullmatch(r"python:([\d.]+)-slim-\w+", dict(steps)["FROM"])[1]

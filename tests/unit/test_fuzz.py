@@ -1,4 +1,4 @@
-"""Whatever a file holds, a job runs rightly or ends in one line, with nothing half-written."""
+"""Jobs on arbitrary files succeed correctly or end in one line, without partial output."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ LONGEST_MESSAGE = 2010  # characters
 
 
 def one_line(error):
-    """Hold an error to what its reader relies on."""
+    """Check that an error is one readable line."""
     message = str(error.value if hasattr(error, "value") else error)
     assert message
     assert "\n" not in message
@@ -116,7 +116,7 @@ def test_a_configuration_loads_or_is_refused_in_one_line(tmp_path, changes):
 
 
 def damage(tree, path, value, change):
-    """Change a place, if an earlier change has left it there."""
+    """Change a value, unless an earlier change removed it."""
     inner = tree
     for key in path[:-1]:
         try:
@@ -165,7 +165,7 @@ def test_damaged_records_are_read_or_refused_in_one_line(tmp_path, form, piece, 
         write_rows(tmp_path / "datasets.parquet", "datasets", rows, {})
     except BenchmarkError as error:
         one_line(error)
-    assert not list(tmp_path.glob(".*")), "nothing half-written"
+    assert not list(tmp_path.glob(".*")), "no partial output"
 
 
 # Intermediates --------------------------------------------------------------------------------
@@ -206,7 +206,7 @@ STRANGE = {
 
 
 def rows_of(kind):
-    """Return the rows of three samples that belong together."""
+    """Return matching rows of three samples."""
     samples = [ExplainedSample(name, ids, [50], [0], [50]) for name, ids in SAMPLES.items()]
     prompts, answers = map(list, zip(*explained_rows.of_samples(samples), strict=True))
     if kind == "generations":
@@ -227,7 +227,7 @@ def rows_of(kind):
 
 @st.composite
 def damages(draw):
-    """Return a script, and its input files of which one is damaged."""
+    """Return a script and its input files, one of them damaged."""
     output = draw(st.sampled_from(list(SCRIPTS)))
     inputs = INPUTS[:2] if output == "attributions" else INPUTS
     rows = {kind: rows_of(kind) for kind in INPUTS}
@@ -248,7 +248,7 @@ def damages(draw):
 
 
 def strange(field):
-    """Return a strategy for values that a column may hold, and a row may not."""
+    """Return a strategy for values valid in a column but perhaps not in a row."""
     values = strange_of(field.type)
     return values | st.none() if field.nullable else values
 
@@ -264,7 +264,7 @@ def strange_of(kind):
 
 @given(damaged=damages())
 @settings(max_examples=200, **COMMON)
-def test_damaged_intermediates_are_used_rightly_or_refused_in_one_line(tmp_path, damaged):
+def test_damaged_intermediates_are_used_correctly_or_refused_in_one_line(tmp_path, damaged):
     output, rows, kind, cut = damaged
     script, slice_ = SCRIPTS[output]
     for path in tmp_path.iterdir():

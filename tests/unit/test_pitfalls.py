@@ -1,4 +1,4 @@
-"""Every pitfall of the docs shows a figure that is kept, or says why there is none."""
+"""Every pitfall in the docs shows a stored figure or states why there is none."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ def test_a_pitfall_has_a_figure_or_a_reason(section: str) -> None:
     assert bool(reason) != bool(above or SHOWN.search(section))
 
 
-def test_the_figures_that_are_kept_are_those_that_are_shown(root: Path) -> None:
+def test_stored_figures_are_exactly_the_shown_ones(root: Path) -> None:
     shown = [name for section in SECTIONS for name in SHOWN.findall(section)]
-    assert len(shown) == sum(section.count("![") for section in SECTIONS), "one from elsewhere"
+    assert len(shown) == sum(section.count("![") for section in SECTIONS), "a figure from elsewhere"
     kept = {path.relative_to(root / FOLDER).as_posix() for path in (root / FOLDER).rglob("*.*")}
     assert kept == set(shown), "make docs-figures"
     for name in kept:
         assert 0 < (root / FOLDER / name).stat().st_size < LARGEST, name
 
 
-def test_figures_are_copied_and_the_number_written_or_one_line_says_which_is_missing(
+def test_figures_and_numbers_are_copied_or_missing_ones_are_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)

@@ -1,4 +1,4 @@
-"""Profiles agree in what has nothing to do with the machine."""
+"""Profiles differ only in settings of the machine."""
 
 import re
 from pathlib import Path
@@ -16,34 +16,34 @@ def profile(name):
     return yaml.safe_load((PROFILES / name / "config.yaml").read_text(encoding="utf-8"))
 
 
-def test_several_gpus_differ_from_one_in_what_the_machine_has_alone():
+def test_the_profile_of_several_gpus_differs_only_in_resources():
     default, several = profile("default"), profile("local-gpus")
     assert default.pop("resources")["gpu"] == 1
     assert several.pop("resources")["gpu"] > 1
     assert several == default
 
 
-def test_the_cluster_s_gpus_have_a_speed():
+def test_the_cluster_profile_states_the_speed_of_its_gpus():
     stated = profile("slurm")["default-resources"]["throughput"]
     assert 0 < flops_per_second(str(stated)) < 1e16, "TFLOP/s, not FLOP/s"
     assert "default-resources" not in profile("default") | profile("local-gpus")
 
 
-def test_a_round_of_a_cluster_s_run_chooses_from_as_many_jobs_as_fit_into_the_queue():
+def test_cluster_rounds_choose_from_as_many_jobs_as_the_queue_holds():
     slurm = profile("slurm")
     assert slurm["scheduler-subsample"] >= slurm["jobs"]
-    assert "resources" not in slurm, "the pool of one GPU never holds for a cluster"
+    assert "resources" not in slurm, "a pool of one GPU must not apply to a cluster"
     assert slurm["slurm-pass-command-as-script"] is True, "no shell reads the command line"
-    assert "scheduler-subsample" not in profile("default"), "its jobs need not fit at all times"
+    assert "scheduler-subsample" not in profile("default"), "its jobs need not fit at once"
 
 
-def test_what_is_run_again_does_not_depend_on_where():
+def test_re_runs_do_not_depend_on_the_profile():
     keys = ("keep-going", "rerun-incomplete", "scheduler", "max-checksum-file-size")
     slurm, default = ([profile(name)[key] for key in keys] for name in ("slurm", "default"))
     assert slurm == default
 
 
-def test_every_fault_that_the_docs_list_has_its_test():
+def test_every_fault_in_the_docs_has_a_test():
     page = (ROOT / "docs/how-to/run-on-a-cluster.md").read_text(encoding="utf-8")
     files = [ROOT / f"tests/workflow/test_{name}.py" for name in ("slurm", "kills")]
     tests = "".join(file.read_text(encoding="utf-8") for file in files)
@@ -51,8 +51,8 @@ def test_every_fault_that_the_docs_list_has_its_test():
 
 
 @pytest.mark.parametrize("file", sorted(PROFILES.glob("*/*")), ids=lambda file: file.parent.name)
-def test_every_path_that_a_profile_names_exists(file):
-    """Comments named rule files that were gone."""
+def test_every_path_in_a_profile_exists(file):
+    """Regression: comments named deleted rule files."""
     made_by_the_site = {"profiles/slurm/partitions.yaml"}
     text = file.read_text(encoding="utf-8")
     named = set(re.findall(r"\b(?:rules|docs|profiles|scripts|config|envs)/[\w./-]*\w", text))

@@ -11,7 +11,7 @@ from pisoft.workflow.commandline import run
 
 
 def test_a_log_file_gets_plain_lines_with_rate_and_time_left(monkeypatch, caplog):
-    clock = iter(range(0, 1000, 6))  # every look at the clock is 6 seconds after the last
+    clock = iter(range(0, 1000, 6))  # each reading of the clock is 6 seconds later
     monkeypatch.setattr(progress.time, "monotonic", lambda: next(clock))
     caplog.set_level(logging.INFO)
     items = [["a", "b"], ["c", "d"], ["e", "f"]]
@@ -33,19 +33,19 @@ def exit_of(error, monkeypatch, capsys):
     return end.value.code, capsys.readouterr().err
 
 
-def test_a_benchmark_error_is_one_line_and_success_none(monkeypatch, capsys):
+def test_a_benchmark_error_gives_one_line_and_success_none(monkeypatch, capsys):
     line = "error: a.yaml: key: bad\n"
     assert exit_of(BenchmarkError("a.yaml: key: bad"), monkeypatch, capsys) == (1, line)
     assert exit_of(None, monkeypatch, capsys)[0] == 0
 
 
-def test_a_defect_ends_with_a_line_that_names_it(monkeypatch, capsys):
+def test_a_defect_ends_with_a_line_naming_it(monkeypatch, capsys):
     code, printed = exit_of(KeyError("x"), monkeypatch, capsys)
     assert (code, printed.splitlines()[-1]) == (1, "error: unexpected KeyError: 'x'")
 
 
 @pytest.mark.parametrize("kind", [BenchmarkError, ConnectionError])
-def test_no_line_holds_the_password_of_an_address(kind, monkeypatch, capsys, caplog):
+def test_passwords_in_addresses_are_never_logged(kind, monkeypatch, capsys, caplog):
     address = "https://user:se@cret@hub.example/owner/name"
     code, printed = exit_of(kind(f"no answer of {address}"), monkeypatch, capsys)
     logging.getLogger("httpx").warning("GET %s", address)

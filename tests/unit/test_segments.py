@@ -6,7 +6,7 @@ import pytest
 from pisoft.segments import sentences, words
 
 
-def test_sentences_end_at_marks_before_a_space_at_line_ends_and_at_gaps():
+def test_sentences_end_at_punctuation_line_ends_and_gaps():
     texts = ["A", " 3", ".", "5", " b", '."', " C", "?", "\n", "D", " e", "F"]
     positions = np.array([*range(11), 14])
     parts = ["".join(texts[part]) for part in sentences(texts, positions)]
@@ -20,9 +20,9 @@ def test_sentences_end_at_marks_before_a_space_at_line_ends_and_at_gaps():
         (["end", ".\n\n", "The", "\n", "next"], ["end.\n\n", "The", "\nnext"]),
     ],
 )
-def test_words_begin_with_their_white_space_and_end_at_it(texts, expected):
+def test_words_include_leading_white_space(texts, expected):
     assert ["".join(texts[part]) for part in words(texts, range(len(texts)))] == expected
 
 
-def test_no_word_goes_across_a_gap():
+def test_no_word_spans_a_gap():
     assert words(["fi", "ne"], [4, 6]) == [slice(0, 1), slice(1, 2)]

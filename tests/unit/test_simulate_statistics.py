@@ -14,7 +14,7 @@ from pisoft.statistics.mean_tests import bootstrap_tests
 from pisoft.statistics.samples import Samples
 
 
-def test_skewed_methods_are_as_uneven_and_skewed_as_real_ones():
+def test_simulated_methods_are_as_uneven_and_skewed_as_real_ones():
     generator = np.random.default_rng(1)
     values = simulation.SHAPES["skewed"].draw(generator, 100_000, 14)
     assert values.mean(axis=0) == pytest.approx(np.zeros(14), abs=0.02)
@@ -26,7 +26,7 @@ def test_skewed_methods_are_as_uneven_and_skewed_as_real_ones():
     assert exchangeable.std(axis=0) == pytest.approx(np.ones(14), rel=0.02)
 
 
-def test_the_shares_are_of_the_tests_that_the_package_has():
+def test_shares_of_significance_come_from_the_packages_tests():
     few = list(simulation.simulated_tests(simulation.SHAPES["skewed"], 12, 14, 60))
     shares = {row["test"]: row["shares"] for row in few}
     assert set(shares) == set(simulation.TESTS)
@@ -40,7 +40,7 @@ def test_the_shares_are_of_the_tests_that_the_package_has():
     assert p_values.tolist() == tests["p_adjusted"].tolist()
 
 
-def test_coverage_is_of_the_intervals_that_the_package_has(monkeypatch):
+def test_coverage_is_measured_on_the_packages_intervals(monkeypatch):
     monkeypatch.setattr(simulation, "SAMPLES", (12,))
     covers = simulation.coverage(100).groupby("population")[list(simulation.INTERVALS)].mean()
     assert covers.shape == (len(simulation.POPULATIONS), 4)
@@ -51,7 +51,7 @@ def test_coverage_is_of_the_intervals_that_the_package_has(monkeypatch):
     assert covers["BCa"].mean() > 0.8
 
 
-def test_bca_intervals_are_those_of_scipy():
+def test_bca_intervals_equal_scipys():
     values = np.random.default_rng(4).gamma(1, size=30)
     frame = pd.DataFrame(
         values, columns=pd.MultiIndex.from_tuples([("m", 0)], names=["metric", "k"])
@@ -60,7 +60,7 @@ def test_bca_intervals_are_those_of_scipy():
     settings = ResamplingJob(seed=1, resamples=20_000)
     made = estimate({"d": samples}, settings)["d"]
     _, (low, high), *_ = simulation.intervals(samples, made, np.random.default_rng(6))
-    # SciPy's ends are those of the normal distribution: the level here makes up for n - 1.
+    # SciPy uses normal quantiles; the level here compensates for n - 1.
     reach = np.sqrt(30 / 29) * stdtrit(29, 0.975)
     level = 1 - 2 * ndtr(-reach)
     options = {"confidence_level": level, "n_resamples": 20_000, "method": "BCa"}
@@ -68,7 +68,7 @@ def test_bca_intervals_are_those_of_scipy():
     assert [low[0], high[0]] == pytest.approx(list(expected.confidence_interval), abs=0.02)
 
 
-def test_the_page_keeps_what_stands_around_the_markers(tmp_path, monkeypatch):
+def test_the_page_keeps_text_outside_the_markers(tmp_path, monkeypatch):
     monkeypatch.setattr(simulation, "SAMPLES", (12,))
     page = tmp_path / "page.md"
     page.write_text(f"before\n{simulation.BEGIN}\nold\n{simulation.END}\nafter\n")

@@ -1,4 +1,4 @@
-"""A job imports what it uses and nothing else: a workflow of many small jobs is mostly start-up."""
+"""Jobs import only what they use: start-up dominates a workflow of many small jobs."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[2]
 SCRIPTS = ROOT / "scripts"
 
-# What neither the project's own methods nor models in full precision need.
+# Needed neither by the project's own methods nor by models in full precision.
 NEVER = {
     *("bitsandbytes", "captum", "datasets", "IPython", "inseq"),
     *("pytest", "sklearn", "torchvision"),
 }
 DISPLAY = {"matplotlib", "seaborn", "statsmodels", "great_tables"}
 MODELS = {"torch", "transformers", "tokenizers", "huggingface_hub"}
-# What a tokenizer does without. Llama's configuration alone makes transformers import the compiler.
+# Not needed by a tokenizer. Llama's configuration makes transformers import the compiler.
 NETWORK = {"scipy", "transformers.modeling_utils"}
 
-# Runs a script as Python would, and writes which modules are there in the end.
+# Runs a script like Python and writes which modules are loaded at its end.
 WATCHED = """
 import json, runpy, sys
 from importlib import import_module
@@ -44,7 +44,7 @@ try:
 finally:
     Path(noted).write_text(json.dumps(sorted(sys.modules)))
 """
-# Imports scripts one after the other, and names the first with which something unwanted comes in.
+# Imports scripts one after the other and names the first that imports something unwanted.
 IMPORTED = """
 import json, runpy, sys
 from importlib import import_module
@@ -56,7 +56,7 @@ for script in sys.argv[3:]:
         sys.exit(f"{script} imports {sorted(imported)}")
 """
 
-JOB_OF = {  # a script's job that leads to evaluations
+JOB_OF = {# a script's job before evaluations
     "fetch_dataset": "fetch", "sample_dataset": "sample", "build_prompts": "prompt",
     "generate": "generate", "attribute": "attribute", "evaluate_soft": "evaluate",
     "evaluate_ranking": "ranking",
@@ -126,7 +126,7 @@ def modules_of(script: str, noted: Path, *arguments: str) -> set[str]:
 
 
 @pytest.mark.parametrize("script", UNWANTED)
-def test_a_job_imports_nothing_that_it_does_not_use(modules, script):
+def test_jobs_import_only_what_they_use(modules, script):
     assert not modules[script] & UNWANTED[script]
 
 
@@ -143,7 +143,7 @@ def test_a_job_imports_nothing_that_it_does_not_use(modules, script):
     ],
     ids=["preparing", "reading", "drawing", "training"],
 )
-def test_a_script_imports_nothing_that_its_kind_does_not_use(kinds, unwanted):
+def test_scripts_import_only_what_their_kind_uses(kinds, unwanted):
     files = [path for kind in kinds for path in sorted(SCRIPTS.glob(f"{kind}.py"))]
     assert files
     scripts = [  # a module of a room by its name
@@ -156,7 +156,7 @@ def test_a_script_imports_nothing_that_its_kind_does_not_use(kinds, unwanted):
     assert finished.returncode == 0, finished.stderr
 
 
-def test_what_a_script_has_imported_is_never_searched_for_garbage():
+def test_imported_modules_are_excluded_from_garbage_collection():
     code = (
         "import argparse, gc\n"
         "import pisoft.store.parquet\n"
@@ -168,7 +168,7 @@ def test_what_a_script_has_imported_is_never_searched_for_garbage():
     assert finished.stdout == "True\n", finished.stderr
 
 
-def test_collection_goes_on_after_imports_whatever_happens():
+def test_garbage_collection_resumes_after_imports_and_errors():
     with without_collection():
         assert not gc.isenabled()
         with without_collection():

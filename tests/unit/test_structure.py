@@ -1,4 +1,4 @@
-"""docs/explanation/structure.md names the packages that there are, in the order of imports."""
+"""docs/explanation/structure.md lists the existing packages in import order."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_every_package_and_module_is_named_once() -> None:
     assert len(modules) <= LOOSE_MODULES
 
 
-def test_the_order_of_the_page_is_the_one_that_is_enforced() -> None:
+def test_the_page_lists_packages_in_the_enforced_order() -> None:
     layers = CONTRACTS["layers"]["layers"]
     assert lines_of_the_page() == [re.split(r" [|:] ", layer) for layer in layers], FIX
     assert CONTRACTS["circles"]["ancestors"] == ["pisoft", "pisoft.**"], "at any depth"

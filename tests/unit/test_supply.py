@@ -1,4 +1,4 @@
-"""What is installed: `make env` by hash, builds of torch, `make audit`, `make licences`."""
+"""Supply chain: `make env` by hash, torch builds, `make audit`, `make licences`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NOT_PIP = {key: value for key, value in os.environ.items() if not key.startswith
 
 
 def add_wheel(index: Path, name: str, version: str) -> str:
-    """Write a package of nothing into an index, and return its line of a lock."""
+    """Write an empty package into an index and return its line of a lock."""
     path = index / name / f"{name}-{version}-py3-none-any.whl"
     path.parent.mkdir(parents=True, exist_ok=True)
     about = f"{name}-{version}.dist-info"
@@ -39,7 +39,7 @@ def add_wheel(index: Path, name: str, version: str) -> str:
 
 
 class Clone:
-    """A folder with the Makefile, and packages of nothing on indexes of its own."""
+    """A folder with the Makefile and empty packages on local indexes."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -52,13 +52,13 @@ class Clone:
             shutil.copyfile(ROOT / name, folder / name)
 
     def make(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        """Run `make env` there, with no other index in reach."""
+        """Run `make env` there, without access to any other index."""
         places = {
             "PIP_CONFIG_FILE": os.devnull,
             "PIP_INDEX_URL": (self.folder / "pypi").as_uri(),
             "TORCH_INDEX": (self.folder / "builds").as_uri(),
-            "GPU": "0",  # a name that others use, too
-            "MAKEFLAGS": "",  # `make test-all` passes on what it was given
+            "GPU": "0",  # a name also used elsewhere
+            "MAKEFLAGS": "",  # `make test-all` passes its variables on
         }
         return subprocess.run(
             ["make", "env", f"PYTHON={sys.executable}", *arguments],
@@ -78,7 +78,7 @@ def clone(tmp_path: Path) -> Clone:
 
 
 @pytest.mark.slow
-def test_an_environment_keeps_its_build_of_torch_until_another_is_named(clone: Clone) -> None:
+def test_an_environment_keeps_its_torch_build_until_another_is_chosen(clone: Clone) -> None:
     for arguments, torch in (
         (["GPU=cu128"], "torch-2.13.0+cu128"),
         ([], "torch-2.13.0+cu128"),
@@ -95,7 +95,7 @@ def test_an_environment_keeps_its_build_of_torch_until_another_is_named(clone: C
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("changed", "options"), [(1, []), (0, ["GPU=pypi"])])
-def test_a_file_that_is_not_the_locked_one_is_refused(
+def test_a_file_with_another_hash_is_refused(
     clone: Clone, changed: int, options: list[str]
 ) -> None:
     name = ("torch", "small")[changed]
@@ -110,7 +110,7 @@ def test_a_file_that_is_not_the_locked_one_is_refused(
 
 
 @pytest.mark.slow
-def test_an_audit_that_cannot_ask_fails_and_says_so(tmp_path: Path) -> None:
+def test_an_audit_without_access_to_the_service_fails_with_a_message(tmp_path: Path) -> None:
     (tmp_path / ".venv").mkdir()
     (tmp_path / ".venv/bin").symlink_to(Path(sys.executable).parent)
     for name in ("Makefile", "pyproject.toml", "requirements.lock"):
@@ -141,11 +141,11 @@ def test_an_audit_that_cannot_ask_fails_and_says_so(tmp_path: Path) -> None:
         ("", False),
     ],
 )
-def test_a_licence_is_allowed_if_all_that_hold_are(text: str, allowed: bool) -> None:
+def test_a_combined_licence_is_allowed_if_all_its_parts_are(text: str, allowed: bool) -> None:
     assert list_licences.is_allowed(text) == allowed
 
 
-def test_packages_of_refused_and_of_unknown_licences_are_named(
+def test_packages_with_refused_or_unknown_licences_are_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     lock = tmp_path / "some.lock"
@@ -190,7 +190,7 @@ def test_packages_of_refused_and_of_unknown_licences_are_named(
     ]
 
 
-def test_every_locked_package_has_a_licence_that_is_allowed(
+def test_every_locked_package_has_an_allowed_licence(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     list_licences.main(

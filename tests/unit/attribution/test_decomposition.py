@@ -55,9 +55,7 @@ def test_refusals_name_the_unsupported_operation(method, family, message):
 
 
 def test_neurons_mistaken_for_constants_are_detected(monkeypatch):
-    monkeypatch.setattr(
-        components, "_storages", lambda _: {0}
-    )  # as if all parameters shared storage
+    monkeypatch.setattr(components, "_storages", lambda _: {0})  # as if all shared storage
     with pytest.raises(BenchmarkError, match=r"decomposed: there is a part that no token has$"):
         build("depass").check(random_model("llama-gqa"))
 

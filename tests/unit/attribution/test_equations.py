@@ -69,7 +69,7 @@ def by_equations(name, network, sample, row, options):
 
 
 @pytest.mark.parametrize(("name", "shape", "options"), CASES)
-def test_scores_are_those_of_the_equations(name, shape, options):
+def test_scores_equal_the_equations(name, shape, options):
     model = random_model(shape)
     if name in ("depass", "flashtrace", "ifr"):
         with_biases(model)

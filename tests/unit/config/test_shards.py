@@ -52,7 +52,7 @@ def run_of(shard_size, factor=1.0, evaluated=None, samples=None, **changes):
         (8, 40, 4, 20, [(0, 8), (8, 16), (16, 20)], [(0, 8), (8, 16), (16, 20)]),
     ],
 )
-def test_shards_are_multiples_of_evaluation_shards_and_those_of_blocks(
+def test_shards_hold_whole_evaluation_shards_of_whole_blocks(
     size, evaluated, factor, count, expected, smaller
 ):
     config = run_of(size, factor, evaluated, max_samples=count)

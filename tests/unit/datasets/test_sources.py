@@ -216,9 +216,7 @@ def embedded(task):
         ({"cluster_column": "of"}, "cluster_column", "of"),
     ],
 )
-def test_an_absent_column_is_named_with_the_available_ones(
-    check, changes, key, column, two_records
-):
+def test_absent_columns_are_named_with_available_ones(check, changes, key, column, two_records):
     with pytest.raises(BenchmarkError) as error:
         check(settings(two_records, **changes))
     message = str(error.value)

@@ -39,9 +39,7 @@ def test_each_control_has_its_scores():
     assert scores("position") == [0, 0, 1, 0, 2, 3]
     assert scores("uniform") == [0, 1, 1, 0, 1, 1]
     assert scores("first_token") == [0, 1, 0, 0, 0, 0]
-    assert scores("first_token", scope="all") == [1, 0, 0, 0, 0, 0], (
-        "the beginning-of-sequence token"
-    )
+    assert scores("first_token", scope="all") == [1, 0, 0, 0, 0, 0], "the first token of all"
 
 
 def test_noise_has_its_standard_deviation_and_scales_the_same_draw():

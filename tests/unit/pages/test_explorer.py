@@ -147,9 +147,7 @@ def test_records_are_escaped_without_loss(data):
     text = packed_data(page)
     assert re.fullmatch("[A-Za-z0-9+/=]+", text)
     assert unpacked(text) == json.loads(json.dumps(data))
-    assert base64.b64decode(text)[4:8] == bytes(4), (
-        "no timestamp, so that equal data are equal bytes"
-    )
+    assert base64.b64decode(text)[4:8] == bytes(4), "no timestamp, so equal data are equal bytes"
 
 
 def test_the_page_loads_nothing_and_allows_only_its_own_script(data):
