@@ -47,7 +47,7 @@ def lock() -> dict[str, str]:
     return pins([f"{package.name}{package.specifier}" for package, _ in locked_packages()])
 
 
-def of_cuda(name: str) -> bool:
+def is_cuda_only(name: str) -> bool:
     """Return whether a package is needed only by torch's CUDA builds."""
     return name.startswith(("nvidia-", "cuda-")) or name == "triton"
 
@@ -151,14 +151,14 @@ def test_every_locked_package_has_the_hashes_of_its_files_and_is_locked_once() -
         assert hashes, f"{package} has no hash"
         assert all(re.fullmatch(r"sha256:[0-9a-f]{64}", one) for one in hashes), package
         if package.name in ("numpy", "torch"):
-            assert len(hashes) > 10, "of other platforms, too"
+            assert len(hashes) > 10, "other platforms as well"
     names = [package.name for package, _ in locked_packages()]
     assert len(names) == len(set(names))
     assert re.fullmatch(r"\d+\.\d+\.\d+", lock()["torch"]), "without a build tag"
 
 
 def test_cuda_is_locked_only_for_linux() -> None:
-    packages = [package for package, _ in locked_packages() if of_cuda(package.name)]
+    packages = [package for package, _ in locked_packages() if is_cuda_only(package.name)]
     assert len(packages) > 10
     for package in packages:
         assert package.marker is not None
@@ -178,14 +178,14 @@ def test_lock_is_complete() -> None:
     locked = lock()
     here = [p.name for p, _ in locked_packages() if p.marker is None or p.marker.evaluate()]
     for name in here:
-        if of_cuda(name):
+        if is_cuda_only(name):
             continue  # not installed with a CPU build
         for line in distribution(name).requires or []:
             requirement = Requirement(line)
             needed = canonicalize_name(requirement.name)
             if requirement.marker and not requirement.marker.evaluate({"extra": ""}):
                 continue
-            if of_cuda(needed) or needed == "pip":
+            if is_cuda_only(needed) or needed == "pip":
                 continue  # each build of torch pins its own; the environment includes pip
             assert needed in locked, f"{name} needs {needed}, which is not locked: make lock"
 
@@ -236,8 +236,8 @@ def test_the_image_uses_the_lock_and_the_stages_python() -> None:
     assert set(copied) == {"Makefile", "pyproject.toml", "requirements.lock"}
     ignored = (ROOT / "envs" / "Dockerfile.dockerignore").read_text(encoding="utf-8").splitlines()
     assert {line[1:] for line in ignored if line.startswith("!")} == set(copied)
-    (made,) = (what for step, what in steps if step == "RUN" and "make" in what.split("&&")[0])
-    assert made.endswith('make env GPU="$GPU"')
+    (run_step,) = (what for step, what in steps if step == "RUN" and "make" in what.split("&&")[0])
+    assert run_step.endswith('make env GPU="$GPU"')
     assert [what for step, what in steps if step == "USER"][-1] != "root"
 
 

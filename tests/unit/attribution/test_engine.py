@@ -198,7 +198,7 @@ def test_checkpointed_layers_give_bitwise_equal_scores(caplog):
         "layers recomputed in backward passes"
     ]
     with Memory(less.peak * 0.9):
-        failed, others = (made := rows())[:2], made[2:]
+        failed, others = (all_rows := rows())[:2], all_rows[2:]
     for row in failed:
         assert row["status"] == "too_long_for_memory"
         assert row["raw_scores"] is row["seconds"] is row["converged"] is None
@@ -258,23 +258,23 @@ def job(tmp_path):
 
 
 def test_the_file_records_peak_memory_and_token_budget(job, monkeypatch):
-    made = []
+    methods = []
 
     class Small(Hungry):
         def __init__(self, options, context):
             super().__init__(context.token_budget, 20)
-            made.append(self)
+            methods.append(self)
 
     monkeypatch.setattr(attribute, "load_method", lambda name: Small)
     attribute.main(job)
     facts = read_provenance(job.output)
     needed = read_provenance(job.times)
     assert scores_of(read_rows(job.output, "attributions")) == expected_scores(samples())
-    assert made[0].calls[0] == ["single"], "the job begins with a warm-up"
-    assert facts["token_budget_used"] == made[0].context.token_budget == 18
-    assert made[0].failures == 2, "the lowered budget stays"
+    assert methods[0].calls[0] == ["single"], "the job begins with a warm-up"
+    assert facts["token_budget_used"] == methods[0].context.token_budget == 18
+    assert methods[0].failures == 2, "the lowered budget stays"
     assert facts["settings"]["token_budget"] == 72
-    assert needed["peak_memory_mb"] > 50, "torch alone needs more"
+    assert needed["peak_memory_mb"] > 50, "torch itself needs more"
     assert needed["peak_device_memory_mb"] is None
     assert not set(needed) - set(facts) - {"peak_memory_mb", "peak_device_memory_mb"}
     assert "peak_memory_mb" not in facts, "recomputed scores are the same file"

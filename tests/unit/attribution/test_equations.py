@@ -44,7 +44,7 @@ CASES = [
 
 
 def explained():
-    """Return samples whose content is their second half, one of them again with a contrast.
+    """Return samples whose content is their second half, one also with a contrast.
 
     Equal tokens would make λ of Grad-ELLM a quotient of rounding errors.
     """

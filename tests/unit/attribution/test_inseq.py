@@ -118,7 +118,7 @@ OURS = [
     ("attention", {"layer": -1}, {"layers": 1}),
     ("attention", {"layer": 2}, {"layers": 1}),
     ("attention", {}, {"layers": None}),
-    ("occlusion", {}, {}),  # ends of sequence are left alone
+    ("occlusion", {}, {}),  # end-of-sequence tokens are kept
     ("integrated_gradients", {"arguments": {"n_steps": 16}}, {}),
     ("deeplift", {}, {}),
     ("value_zeroing", {}, {}),

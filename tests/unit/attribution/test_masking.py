@@ -146,7 +146,7 @@ def test_a_linear_game_is_solved_by_the_default_number_of_forwards(name):
 
 @pytest.mark.parametrize("name", METHODS)
 def test_only_tokens_in_scope_are_masked(model, name):
-    """Neither it nor the token budget changes values; tokens outside are never absent."""
+    """Prefix and token budget do not change values; tokens outside the scope stay present."""
     scope = [2, 3, 4]
     sample = short(scope=scope)
     exact = {"alpha": 0, "attributed_function": "probability"} if name == METHODS[0] else {}

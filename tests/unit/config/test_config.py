@@ -370,13 +370,13 @@ def test_counterfactuals_may_need_the_masked_model(load):
     complaint = "run.yaml: masked model 'kept-masked': source.path: no such folder: nowhere"
     with pytest.raises(BenchmarkError, match=complaint):
         load(masked_model="kept-masked", ranking={"counterfactuals": "masked_model"})
-    kept = load(masked_model="kept-masked", ranking={"counterfactuals": "records"})
+    saved = load(masked_model="kept-masked", ranking={"counterfactuals": "records"})
     names = {"model": "small", "method": "saliency", "dataset": "reviews", "part": "reviews"}
-    assert RankingJob.of(kept, **names).masked_model is None
+    assert RankingJob.of(saved, **names).masked_model is None
     proposing = load(ranking={"counterfactuals": "masked_model"})
     assert RankingJob.of(proposing, **names).masked_model.name == "roberta-base"
     repositories = {source.repository for source in hub_models(proposing)}
-    assert repositories - {source.repository for source in hub_models(kept)} == {"o/roberta"}
+    assert repositories - {source.repository for source in hub_models(saved)} == {"o/roberta"}
 
 
 def test_a_required_masked_model_is_loaded_or_named(load, monkeypatch):

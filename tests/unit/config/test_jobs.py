@@ -23,7 +23,7 @@ WILDCARDS = {
 }  # fmt: skip
 
 
-def made(config, name, **wildcards):
+def job_of(config, name, **wildcards):
     """Return the settings of a job, by default of the first dataset and model."""
     method = "saliency-permuted-1" if name == "construct" else "saliency"
     names = WILDCARDS | {"masked_model": config.run_file.masked_model, "method": method} | wildcards
@@ -49,13 +49,13 @@ def load(raw, **changes):
 def settings_of(raw):
     config = load(raw)
     off = set() if config.run_file.stop else {"decisions"}
-    return {name: made(config, name).to_json() for name in JOBS if name not in off}
+    return {name: job_of(config, name).to_json() for name in JOBS if name not in off}
 
 
 def test_settings_survive_a_round_trip(raw):
     config = load(raw)
     for name in JOBS:
-        settings = made(config, name)
+        settings = job_of(config, name)
         assert type(settings).model_validate_json(settings.to_json()) == settings
 
 
@@ -64,7 +64,7 @@ RESAMPLED = "uncertainty resampling density permuted sanity_checks sensitivity c
 ALL_SCORES = (
     "evaluate sanity_checks density evidence datamodel display figure compare published explorer"
 )
-NAMES = "display figure index published explorer"  # of what is selected
+NAMES = "display figure index published explorer"  # of the selected ones
 REACHED = {  # by changed key of the run file: the jobs whose settings change
     "run": ("other", "run index explorer"),
     "seed": (2, f"sample attribute evaluate ranking construct {RESAMPLED} "
@@ -169,7 +169,7 @@ def test_each_key_changes_only_the_jobs_that_use_it(raw):
 def test_open_generation_always_explains_the_generated_token(raw):
     before, after = (load(raw, target=target) for target in ("label", "generated"))
     for name in ("attribute", "import", "evaluate"):
-        assert made(before, name, dataset="demo-why") == made(after, name, dataset="demo-why")
+        assert job_of(before, name, dataset="demo-why") == job_of(after, name, dataset="demo-why")
 
 
 def test_a_method_may_override_the_target_of_the_run(raw):
@@ -181,10 +181,10 @@ def test_a_method_may_override_the_target_of_the_run(raw):
         assert config.target(method, "demo-sentiment") == "generated"
     for method in ("saliency", "oracle"):
         assert config.target(method, "demo-sentiment") == "label"
-    assert made(config, "attribute", method="generated").target == "generated"
-    others = made(config, "datamodel").other_targets
+    assert job_of(config, "attribute", method="generated").target == "generated"
+    others = job_of(config, "datamodel").other_targets
     assert others == {"demo-sentiment": ("generated",), "demo-why": ()}
-    assert made(config, "display").targets == {
+    assert job_of(config, "display").targets == {
         "demo-sentiment": ("label", "generated"), "demo-why": ("generated",),
     }  # fmt: skip
 
@@ -196,35 +196,35 @@ def test_a_methods_target_does_not_change_its_evaluation(raw, target):
     config = load(raw, catalogue=catalogue)
     for dataset, token in (("demo-sentiment", "label"), ("demo-why", "generated")):
         where = {"method": "other", "dataset": dataset}
-        assert made(config, "attribute", **where).target == target
-        assert made(config, "evaluate", **where).target == token
-        assert made(config, "display").targets[dataset] == (token,)
-    assert not any(made(config, "datamodel").other_targets.values())
+        assert job_of(config, "attribute", **where).target == target
+        assert job_of(config, "evaluate", **where).target == token
+        assert job_of(config, "display").targets[dataset] == (token,)
+    assert not any(job_of(config, "datamodel").other_targets.values())
 
 
 def test_random_scores_depend_on_the_heatmap_setting(raw):
     for value in ("own", "aggregated"):
         config = load(raw, evaluation={**raw["evaluation"], "step_scores": value})
-        assert made(config, "attribute", method="random", dataset="demo-why").step_scores == value
-        assert made(config, "attribute", dataset="demo-why").step_scores is None
+        assert job_of(config, "attribute", method="random", dataset="demo-why").step_scores == value
+        assert job_of(config, "attribute", dataset="demo-why").step_scores is None
 
 
 def test_only_label_word_datasets_are_ranked_and_none_if_disabled(raw):
     config = load(raw)
     reason = "open generation has no label word that could flip"
     assert ranked_datasets(config) == {"demo-sentiment": True}
-    assert made(config, "ranking").not_applicable is None
-    assert made(config, "ranking", dataset="demo-why").not_applicable == reason
-    assert made(config, "summarise_ranking").not_applicable == {"demo-why": reason}
+    assert job_of(config, "ranking").not_applicable is None
+    assert job_of(config, "ranking", dataset="demo-why").not_applicable == reason
+    assert job_of(config, "summarise_ranking").not_applicable == {"demo-why": reason}
     both = load(raw, ranking={"counterfactuals": "masked_model", "answer_deletion": True})
     assert ranked_datasets(both) == {"demo-sentiment": True, "demo-why": False}
-    assert made(both, "ranking").masked_model is not None
-    generated = made(both, "ranking", dataset="demo-why")
+    assert job_of(both, "ranking").masked_model is not None
+    generated = job_of(both, "ranking", dataset="demo-why")
     assert (generated.masked_model, generated.not_applicable) == (None, None)
     without = load(raw, ranking=None)
     assert ranked_datasets(without) == {}
     with pytest.raises(BenchmarkError, match="ranking: is null"):
-        made(without, "ranking")
+        job_of(without, "ranking")
 
 
 def test_annotated_records_have_evidence(raw, tmp_path):
@@ -239,7 +239,7 @@ def test_annotated_records_have_evidence(raw, tmp_path):
 
 def test_only_methods_that_need_the_masked_model_depend_on_it(raw, monkeypatch):
     def attribute_settings(masked_model):
-        return made(load(raw, masked_model=masked_model), "attribute").to_json()
+        return job_of(load(raw, masked_model=masked_model), "attribute").to_json()
 
     assert attribute_settings("demo-masked") == attribute_settings("roberta-base")
     monkeypatch.setattr(load_method("saliency"), "needs_masked_model", True)
@@ -248,9 +248,9 @@ def test_only_methods_that_need_the_masked_model_depend_on_it(raw, monkeypatch):
 
 def test_tables_keep_selection_order_and_ranked_methods_have_a_family(raw):
     names = ["saliency", "attention", "random"]
-    shown = made(load(raw, methods=names), "display")
+    shown = job_of(load(raw, methods=names), "display")
     assert list(shown.methods) == [*names, "grad_ellm_selected"]
-    shown = made(load(raw), "display")
+    shown = job_of(load(raw), "display")
     assert set(shown.families) == set(shown.methods)
     assert shown.families["random"] == "baseline"
     assert shown.families["grad_ellm_selected"] == shown.families["grad_ellm"] == "gradient"
@@ -258,12 +258,12 @@ def test_tables_keep_selection_order_and_ranked_methods_have_a_family(raw):
 
 def test_a_model_may_be_restricted_to_some_methods_or_datasets(raw):
     config = load(raw, restrictions={"demo-llama": {"methods": ["saliency", "random"]}})
-    shown = made(config, "display")
+    shown = job_of(config, "display")
     assert list(shown.methods_on("demo-llama")) == ["random", "saliency"]
-    assert made(config, "compare", model="demo-llama").methods == ("random", "saliency")
+    assert job_of(config, "compare", model="demo-llama").methods == ("random", "saliency")
     assert len(shown.methods_on("demo-mistral")) > 2
     assert "grad_ellm_selected" in set(shown.methods) - set(shown.methods_on("demo-mistral"))
-    shown = made(load(raw, restrictions={"demo-llama": {"datasets": ["demo-why"]}}), "display")
+    shown = job_of(load(raw, restrictions={"demo-llama": {"datasets": ["demo-why"]}}), "display")
     assert list(shown.datasets_on("demo-llama")) == ["demo-why"]
     assert shown.every({"model": "demo-llama"})["dataset"] == ("demo-why",)
     assert shown.every({"model": "demo-mistral"})["dataset"] == ("demo-sentiment", "demo-why")
@@ -272,4 +272,4 @@ def test_a_model_may_be_restricted_to_some_methods_or_datasets(raw):
 def test_a_demo_model_below_98_percent_accuracy_is_refused(raw):
     config = load(raw)
     for model in config.models:
-        assert made(config, "train", model=model).source.required_accuracy >= 0.98
+        assert job_of(config, "train", model=model).source.required_accuracy >= 0.98

@@ -45,8 +45,8 @@ def load(root, monkeypatch):
     raw = read_yaml(root / "config/config.yaml") | studies
 
     def load_changed(study, **changes):
-        given = raw | changes | {"layer_study": study}
-        return load_config(given, root / "config/catalogue", "run.yaml", load_method)
+        run = raw | changes | {"layer_study": study}
+        return load_config(run, root / "config/catalogue", "run.yaml", load_method)
 
     return load_changed
 
@@ -70,25 +70,25 @@ def all_depths(config):
 
 
 def test_depths_that_clip_to_the_same_number_are_evaluated_once(local):
-    asked = (1, 4, 8, 16)
-    of_four = depths(TRAINED, depths=asked)
-    assert numbers(of_four) == [(1, True, False), (4, True, True)]
-    assert len(of_four) == 2 * 2  # token weightings
-    of_six = depths(local('{"num_hidden_layers": 6}'), depths=asked)
-    assert numbers(of_six) == [(1, True, False), (4, True, False), (6, True, True)]
+    requested = (1, 4, 8, 16)
+    four_layers = depths(TRAINED, depths=requested)
+    assert numbers(four_layers) == [(1, True, False), (4, True, True)]
+    assert len(four_layers) == 2 * 2  # token weightings
+    six_layers = depths(local('{"num_hidden_layers": 6}'), depths=requested)
+    assert numbers(six_layers) == [(1, True, False), (4, True, False), (6, True, True)]
 
 
 def test_depths_of_a_hub_model_are_clipped_when_it_is_loaded():
-    of_hub = depths(HUB, depths=(1, 4))
-    assert numbers(of_hub) == [(1, True, False), (4, True, False), (None, False, True)]
+    hub_depths = depths(HUB, depths=(1, 4))
+    assert numbers(hub_depths) == [(1, True, False), (4, True, False), (None, False, True)]
     names = [f"grad_ellm-loosened-{depth}" for depth in ("01", "04", "all")]
-    assert [depth.name for depth, _ in of_hub[:3]] == names
+    assert [depth.name for depth, _ in hub_depths[:3]] == names
     options = load_method("grad_ellm").Options
-    for depth, method in of_hub:
-        made = options.model_validate(method.options)
-        assert made.clip_layers
-        assert (made.layers, made.token_weights) == (depth.depth, depth.token_weights)
-        assert made.heads == "merged"
+    for depth, method in hub_depths:
+        parsed = options.model_validate(method.options)
+        assert parsed.clip_layers
+        assert (parsed.layers, parsed.token_weights) == (depth.depth, depth.token_weights)
+        assert parsed.heads == "merged"
 
 
 def test_a_fixed_depth_is_selected_only_if_it_is_a_candidate():
@@ -172,8 +172,8 @@ BELOW, WHOLE = "grad_ellm-loosened-02", "grad_ellm-loosened-04"
     ],
 )
 def test_an_entry_with_equivalent_options_replaces_a_depth(load, options, names):
-    alike = {"methods": {"alike": {"method": "grad_ellm", "options": options}}}
-    config = load(ONE_MODEL, methods=["saliency", "alike"], catalogue=alike, restrictions={})
+    catalogue = {"methods": {"alike": {"method": "grad_ellm", "options": options}}}
+    config = load(ONE_MODEL, methods=["saliency", "alike"], catalogue=catalogue, restrictions={})
     assert [depth.name for depth in all_depths(config)] == names
     assert config.evaluated_methods["alike"].options == options
 
@@ -295,9 +295,9 @@ def test_every_attributed_method_is_checked_against_the_models_layers(load):
 
 
 def test_training_on_shuffled_labels_adds_a_variant(load):
-    asked = {"layers": [1], "methods": ["saliency"], "datasets": ["demo-why"]}
-    without = load(None, sanity_checks=asked, restrictions={})
-    config = load(None, sanity_checks={**asked, "labels": True}, restrictions={})
+    checks = {"layers": [1], "methods": ["saliency"], "datasets": ["demo-why"]}
+    without = load(None, sanity_checks=checks, restrictions={})
+    config = load(None, sanity_checks={**checks, "labels": True}, restrictions={})
     assert "shuffled-labels" not in {cell.variant for cell in without.cells("sanity_checks")}
     added = [cell for cell in config.cells("sanity_checks") if cell.variant == "shuffled-labels"]
     assert {*added} == {*config.cells("sanity_checks")} - {*without.cells("sanity_checks")}
@@ -329,8 +329,8 @@ def test_other_operators_have_separate_cells_and_settings(load):
         for operator in operators[protocol]
         for method in ("random", "saliency")
     ]
-    made = EvaluateJob.of(config, protocol="dynamic", operator="hide", method="saliency", **AT)
-    assert (made.protocol, made.evaluation.operator) == ("dynamic", "hide")
+    job = EvaluateJob.of(config, protocol="dynamic", operator="hide", method="saliency", **AT)
+    assert (job.protocol, job.evaluation.operator) == ("dynamic", "hide")
     fixed = EvaluateJob.of(config, protocol="fixed", method="saliency", **AT)
     assert (fixed.protocol, fixed.evaluation.operator) == ("fixed", "zero")
     for protocol, others in operators.items():
@@ -402,6 +402,6 @@ REFUSED = [
 
 @pytest.mark.parametrize(("changes", "message"), REFUSED, ids=[text for _, text in REFUSED])
 def test_an_invalid_study_is_refused(load, changes, message):
-    given = {**PLAIN, "masked_model": "roberta-base", **changes}
+    keys = {**PLAIN, "masked_model": "roberta-base", **changes}
     with pytest.raises(BenchmarkError, match=re.escape(message)):
-        load(given.pop("layer_study", None), **given)
+        load(keys.pop("layer_study", None), **keys)

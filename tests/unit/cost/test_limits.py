@@ -83,11 +83,11 @@ def test_memory_holds_one_file_for_gpu_jobs_and_all_weights_for_cpu_jobs(paper):
         )
     )
     assert 1.1 * 5e9 < of_gpu < 12e9, "its files are at most 5 GB"
-    kept = 4.5 / 8 * weights  # 4-bit weights are one file
-    assert 1.1 * kept < four_bit < 1.5 * kept
-    assert converting > 1.1 * (5e9 + kept), "copied back from the GPU"
-    assert of_cpu > 1.1 * kept
-    assert attributing > 1.1 * (kept + 4 * weights), "a float32 copy"
+    quantised = 4.5 / 8 * weights  # 4-bit weights are one file
+    assert 1.1 * quantised < four_bit < 1.5 * quantised
+    assert converting > 1.1 * (5e9 + quantised), "copied back from the GPU"
+    assert of_cpu > 1.1 * quantised
+    assert attributing > 1.1 * (quantised + 4 * weights), "a float32 copy"
 
 
 def test_jobs_without_a_model_are_planned_without_one(paper):

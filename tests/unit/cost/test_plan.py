@@ -70,16 +70,16 @@ def test_the_papers_run_is_planned_without_network_weights_or_torch():
     environment = {k: v for k, v in os.environ.items() if k != "HF_HUB_OFFLINE"}
     options = ["--configfile", "config/paper.yaml", "--throughput", "400"]
     command = [sys.executable, "-c", WITHOUT_NETWORK, *options]
-    made = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
-    assert made.returncode == 0, made.stderr
-    assert "heavy: []" in made.stdout
-    cells = {line.split("  ")[0]: line.split() for line in made.stdout.splitlines()}
+    finished = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
+    assert finished.returncode == 0, finished.stderr
+    assert "heavy: []" in finished.stdout
+    cells = {line.split("  ")[0]: line.split() for line in finished.stdout.splitlines()}
     for rule in ("attribute", "evaluate_soft", "evaluate_ranking"):
         number, unit = cells[rule][-3:-1]
         assert float(number) <= 30
         assert unit == "min"
-    assert "400 TFLOP/s" in made.stdout
-    assert "estimated" in made.stdout
+    assert "400 TFLOP/s" in finished.stdout
+    assert "estimated" in finished.stdout
 
 
 def test_jobs_of_the_70b_model_end_within_half_an_hour_and_rarely_load(paper):
@@ -92,9 +92,9 @@ def test_jobs_of_the_70b_model_end_within_half_an_hour_and_rarely_load(paper):
     stages["before the evaluation"] = [
         *generate, *convert, *stages["attribute"], *stages["evaluate_ranking"],
     ]  # fmt: skip
-    for of_stage in filter(None, stages.values()):
-        loading = sum(job.start_up for job in of_stage)
-        assert loading < 0.1 * sum(paper.seconds(job, 4e14) for job in of_stage)
+    for stage_jobs in filter(None, stages.values()):
+        loading = sum(job.start_up for job in stage_jobs)
+        assert loading < 0.1 * sum(paper.seconds(job, 4e14) for job in stage_jobs)
 
 
 @pytest.mark.parametrize("value", ["0", "fast", "nan"])
@@ -120,7 +120,7 @@ def test_a_model_of_unknown_size_must_be_fetched_first(tmp_path, monkeypatch):
 
 
 def test_a_cell_of_the_papers_run_matches_a_calculation_by_hand(paper):
-    """Llama-3.1-8B on IMDb, whatever the method: 168 samples of 40 + 371 + 5 tokens a shard.
+    """Llama-3.1-8B on IMDb, for any method: 168 samples of 40 + 371 + 5 tokens a shard.
 
     One step of blocks 0, 1, 2, 4, 8, 16 and 32 of 6 samples is also evaluated in float32.
     """
@@ -344,13 +344,13 @@ def test_the_plan_lists_time_and_gpu_hours_by_rule_and_method():
     config = run_of({"models.small": {"resources": {"gpu": 1}}}, protocols=["dynamic", "fixed"])
     plan = plan_run(config, NOWHERE)
     lines = rows_of(plan_text(plan, 1e7))
-    of_rules, held = {row[0]: row for row in lines}, Counter()
+    by_rule, held = {row[0]: row for row in lines}, Counter()
     for job in plan.jobs:
         if job.model and job.rule in LOADING_RULES:
             held[job.rule] += plan.seconds(job, 1e7) / 3600
-    assert {rule: float(of_rules[rule][7]) for rule in held} == pytest.approx(held, rel=0.05)
-    assert float(of_rules["total"][7]) == pytest.approx(sum(held.values()), rel=0.05)
-    assert of_rules["build_prompts"][7] == of_rules["fetch_dataset"][7] == "–"
+    assert {rule: float(by_rule[rule][7]) for rule in held} == pytest.approx(held, rel=0.05)
+    assert float(by_rule["total"][7]) == pytest.approx(sum(held.values()), rel=0.05)
+    assert by_rule["build_prompts"][7] == by_rule["fetch_dataset"][7] == "–"
     rows = lines[lines.index(["method", "attribution", "evaluation", "GPU-hours"]) + 2 :][:2]
     for name, attribution, evaluation, hours in rows:
         jobs = [job for job in plan.jobs if f"/{name}/" in job.cell]

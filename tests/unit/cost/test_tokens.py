@@ -66,7 +66,7 @@ class FlopsByType(TorchDispatchMode):
 
 @cache
 def wide_model(dtype: torch.dtype = torch.float32, **shape: int) -> LanguageModel:
-    """Return a model in which attention maps, and any one layer, cost little, as in large ones."""
+    """Return a model in which attention maps and single layers are cheap, as in large models."""
     wide = {"hidden_size": 128, "intermediate_size": 384, "num_hidden_layers": 12}
     config = LlamaConfig(**SMALL | wide | shape)
     torch.manual_seed(3)
@@ -98,7 +98,7 @@ def flops_of(name: str, explained: ExplainedSample, **options) -> tuple[float, f
 
 
 def forward_flops(explained: ExplainedSample) -> float:
-    """Return 2 · weights · tokens of a forward over all that is read, embeddings left out."""
+    """Return 2 · weights · tokens of a full forward, embeddings excluded."""
     layers = wide_model().blocks
     weights = sum(weight.numel() for layer in layers for weight in layer.parameters())
     return 2 * weights * (len(explained.prompt_ids) + max(explained.steps))
@@ -106,7 +106,7 @@ def forward_flops(explained: ExplainedSample) -> float:
 
 @pytest.mark.parametrize("method", available_methods())
 def test_the_price_of_a_method_matches_its_flops(method):
-    """Within a quarter, as prices are in whole passes; that of an iterative method is a limit."""
+    """Within a quarter, as prices are in whole passes; an iterative method's price is a limit."""
     explained = of_two_steps()
     options = {"max_probe_steps": 8} if method == "reagent" else {}
     flops, forwards = flops_of(method, explained, **options)
@@ -129,7 +129,7 @@ def test_the_price_of_a_method_matches_its_flops(method):
     ],
 )
 def test_float32_work_of_a_method_is_priced(name, options):
-    """Within a quarter, beyond what is left of float32 in the backward pass of any method."""
+    """Within a quarter, on top of the float32 work in the backward pass of any method."""
     explained = of_two_steps()
     model, method = wide_model(torch.bfloat16), build(name, token_budget=256, **options)
     method.check(model)
@@ -209,7 +209,7 @@ def test_occlusion_of_a_scope_reads_the_priced_tokens(budget, scope):
 
 
 def test_attribution_reads_the_planned_tokens(monkeypatch):
-    """One to warm up, each sample, and each step that is repeated in float32 by itself."""
+    """One to warm up, each sample, and each step repeated separately in float32."""
     model, _ = model_and_network("llama-gqa", torch.bfloat16)
     monkeypatch.setattr(repetition, "is_compared", lambda block: True)
     pairs = [
@@ -237,7 +237,7 @@ def test_attribution_reads_the_planned_tokens(monkeypatch):
 
 
 def test_reagent_and_its_masked_model_read_the_planned_tokens():
-    """But for the masked model's own special tokens, two of each text."""
+    """Except for the masked model's special tokens, two per text."""
     model, _ = model_and_network("llama-gqa")
     ids, scope = token_ids(1, 30)[0].tolist(), range(20, 28)
     explained = [

@@ -213,11 +213,11 @@ def test_a_needle_is_at_its_depth(depth):
 
 def test_every_depth_has_every_colour_as_an_answer():
     depths = (0, 0.3, 1)
-    asked = Counter()
+    answers = Counter()
     for record in make_records("needle", 48, 5, Haystack(length=256, depths=depths)):
         place = record["evidence"][0]["start"] / len(text_of(record))
-        asked[record["label"], min(depths, key=lambda depth, at=place: abs(depth - at))] += 1
-    assert asked == {(colour, depth): 2 for colour in COLOURS for depth in depths}
+        answers[record["label"], min(depths, key=lambda depth, at=place: abs(depth - at))] += 1
+    assert answers == {(colour, depth): 2 for colour in COLOURS for depth in depths}
 
 
 def test_conflicting_statements_cover_all_pairs_of_depths():

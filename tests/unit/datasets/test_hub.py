@@ -98,12 +98,12 @@ def hub():
         yield hub
 
 
-def read(hub, home, *asked, **environment):
+def read(hub, home, *reads, **environment):
     """Return the outcome of each (action, name, revision), all in one process."""
     probe = home / "probe.py"
     probe.write_text(PROBE, encoding="utf-8")
     paths = (f"{ROOT}/scripts", f"{ROOT}/tests")
-    command = [interpreter(with_hub=False), str(probe), json.dumps(asked), *paths]
+    command = [interpreter(with_hub=False), str(probe), json.dumps(reads), *paths]
     variables = {
         **{name: value for name, value in os.environ.items() if name != "HF_TOKEN"},
         "HF_HOME": str(home), "HF_ENDPOINT": hub.address, "HF_HUB_OFFLINE": "0", **environment,
@@ -128,14 +128,14 @@ def add(hub, name, files, **facts):
     hub.add(f"d/{name}", TABLE, "datasets", **facts)
 
 
-def assert_all_read(asked, outcomes):
-    """Check that nothing is refused but to read these models as masked ones."""
-    for (what, name, _), outcome in zip(asked, outcomes, strict=True):
+def assert_all_read(reads, outcomes):
+    """Check that only reading these models as masked ones is refused."""
+    for (what, name, _), outcome in zip(reads, outcomes, strict=True):
         assert str(outcome).startswith("error: ") == (what == "masked"), (what, name, outcome)
 
 
-def assert_refused(outcomes, asked, *advice):
-    for (what, name, _), outcome in zip(asked, outcomes, strict=True):
+def assert_refused(outcomes, reads, *advice):
+    for (what, name, _), outcome in zip(reads, outcomes, strict=True):
         assert str(outcome).startswith("error: "), (what, name, outcome)
         assert f"'{name}'" in outcome, outcome
         for text in advice:
@@ -159,12 +159,12 @@ def test_refusals_without_a_token_state_the_fix_in_one_sentence(hub, files, tmp_
         ("busy", "main"): "HTTP 500: try again later",
         ("open", "mainn"): "has no revision 'mainn'",
     }
-    asked = {key: all_readers(*key) for key in expected}
-    of_files = add_unreadable(hub, files)
-    asked |= {key: [(what, *key) for what in readers] for key, (readers, _) in of_files.items()}
-    expected |= {key: advice for key, (_, advice) in of_files.items()}
-    given = iter(read(hub, tmp_path, *(one for group in asked.values() for one in group)))
-    for key, group in asked.items():
+    reads = {key: all_readers(*key) for key in expected}
+    refused = add_unreadable(hub, files)
+    reads |= {key: [(what, *key) for what in readers] for key, (readers, _) in refused.items()}
+    expected |= {key: advice for key, (_, advice) in refused.items()}
+    given = iter(read(hub, tmp_path, *(one for group in reads.values() for one in group)))
+    for key, group in reads.items():
         outcomes = [next(given) for _ in group]
         assert_refused(outcomes, group, expected[key])
         if key == ("open", "mainn"):
@@ -202,28 +202,28 @@ def add_unreadable(hub, files):
 @pytest.mark.follows("run `hf auth login` or set HF_TOKEN again, and check the name")
 def test_an_invalid_token_and_one_without_access_are_distinguished(hub, files, tmp_path):
     add(hub, "gated", files, gated=True)
-    asked = all_readers("gated")
+    reads = all_readers("gated")
     calls = [
         call
         for token in ("hf_wrong", STRANGER, GOOD_TOKEN)
-        for call in (("token", token, ""), *asked)
+        for call in (("token", token, ""), *reads)
     ]
     given = read(hub, tmp_path, *calls)
-    size = 1 + len(asked)
+    size = 1 + len(reads)
     wrong, stranger, good = (given[at + 1 : at + size] for at in range(0, len(given), size))
-    assert_refused(wrong, asked, "the hub refuses your token")
-    assert_refused(stranger, asked, "is gated or closed to the account of your token")
-    assert_all_read(asked, good)
+    assert_refused(wrong, reads, "the hub refuses your token")
+    assert_refused(stranger, reads, "is gated or closed to the account of your token")
+    assert_all_read(reads, good)
 
 
 @pytest.mark.slow
 def test_an_unreachable_hub_is_reported_with_and_without_offline_mode(hub, files, tmp_path):
     add(hub, "far", files)
-    asked, cached = all_readers("far"), fill_cache(tmp_path, files)
-    *outcomes, commit, tokens, model = read(hub, tmp_path, *asked, *cached, HF_HUB_OFFLINE="1")
+    reads, cached = all_readers("far"), fill_cache(tmp_path, files)
+    *outcomes, commit, tokens, model = read(hub, tmp_path, *reads, *cached, HF_HUB_OFFLINE="1")
     assert (commit, tokens, model[0]) == (COMMIT, 97, COMMIT)
-    outcomes += read(hub, tmp_path, *asked, HF_ENDPOINT="http://127.0.0.1:9")
-    assert_refused(outcomes, asked * 2, "the hub cannot be reached", "`make fetch`", "HF_HOME")
+    outcomes += read(hub, tmp_path, *reads, HF_ENDPOINT="http://127.0.0.1:9")
+    assert_refused(outcomes, reads * 2, "the hub cannot be reached", "`make fetch`", "HF_HOME")
     assert not hub.asked
 
 
@@ -243,15 +243,15 @@ def fill_cache(home, files):
 @pytest.mark.follows("call the same command again")
 def test_an_interrupted_download_resumes_at_the_next_call(hub, files, tmp_path):
     add(hub, "cut", files, cut=15)
-    asked = [("model", "m/cut", "main"), ("dataset", "d/cut", "main")]
-    assert_refused(read(hub, tmp_path, *asked), asked, "broke off: call the same command again")
-    model = asked[:1]
+    reads = [("model", "m/cut", "main"), ("dataset", "d/cut", "main")]
+    assert_refused(read(hub, tmp_path, *reads), reads, "broke off: call the same command again")
+    model = reads[:1]
     outcomes = read(hub, tmp_path, *model, HF_HUB_OFFLINE="1")
     assert_refused(outcomes, model, "not all of it", "the hub cannot be reached")
     for held in hub.repositories.values():
         held.cut = None
     hub.asked.clear()
-    (commit, _), texts = read(hub, tmp_path, *asked)
+    (commit, _), texts = read(hub, tmp_path, *reads)
     assert commit in hub.repositories["models", "m/cut"].commits
     assert texts == ["good film"]
     downloaded = {path.rpartition("/")[2] for path in hub.asked if path.startswith("GET /m/cut")}

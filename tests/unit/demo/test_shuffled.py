@@ -30,23 +30,23 @@ def dialogues(count=60):
 
 
 def test_each_group_keeps_its_questions_and_answer_counts():
-    given = dialogues()
-    shuffled = shuffle_answers(given, 1)
-    answers = [Counter((one.group, one.answer) for one in some) for some in (given, shuffled)]
+    original = dialogues()
+    shuffled = shuffle_answers(original, 1)
+    answers = [Counter((one.group, one.answer) for one in some) for some in (original, shuffled)]
     assert answers[0] == answers[1]
     assert all(one.answer.startswith(one.group) for one in shuffled)
-    pairs = [*zip(shuffled, given, strict=True)]
+    pairs = [*zip(shuffled, original, strict=True)]
     assert all((a.messages, a.group) == (b.messages, b.group) for a, b in pairs)
     stayed = sum(after.answer == before.answer for after, before in pairs)
-    assert stayed < len(given) / 3  # about one in seven by chance
+    assert stayed < len(original) / 3  # about one in seven by chance
 
 
 def test_the_shuffle_depends_on_the_seed_and_not_on_other_groups():
-    given = dialogues()
-    assert shuffle_answers(given, 1) == shuffle_answers(given, 1)
-    assert shuffle_answers(given, 1) != shuffle_answers(given, 2)
-    alone = [one for one in given if one.group == "one"]
-    among = [one for one in shuffle_answers(given, 1) if one.group == "one"]
+    original = dialogues()
+    assert shuffle_answers(original, 1) == shuffle_answers(original, 1)
+    assert shuffle_answers(original, 1) != shuffle_answers(original, 2)
+    alone = [one for one in original if one.group == "one"]
+    among = [one for one in shuffle_answers(original, 1) if one.group == "one"]
     assert shuffle_answers(alone, 1) == among
 
 

@@ -1,9 +1,9 @@
 """A decoder with constructed weights, for which both metrics are known at every π.
 
 It has one layer. A chosen token asks for evidence; its attention puts e^c times as much weight on
-an evidence token as on any other, and carries over nothing but how much of it is evidence, a. The
-next-token distribution is a function of a, which the number of kept evidence tokens decides. How
-many are kept is a sum of independent bits, one per token.
+an evidence token as on any other, and carries over only the fraction a of evidence. The next-token
+distribution is a function of a, which depends on the number of kept evidence tokens. That number is
+a sum of independent bits, one per token.
 """
 
 import math
@@ -71,7 +71,7 @@ def model(head):
 
 
 def distances(head, protocol):
-    """Return H between all evidence and 0, 1, … of it kept, from the formulas alone."""
+    """Return H between all and 0, 1, … kept evidence tokens, from the formulas only."""
     total = int(IS_EVIDENCE.sum())
     kept = np.arange(total + 1)
     in_view = kept if protocol == "dynamic" else total  # whose keys attention sees

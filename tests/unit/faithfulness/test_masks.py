@@ -82,7 +82,7 @@ def test_latin_masks_fill_every_stratum_once(width):
 
 
 def assert_strata(uniforms):
-    """Assert that every token has one uniform in each stratum, in an order of its own."""
+    """Assert that every token has one uniform in each stratum, in an independent order."""
     size = len(uniforms)
     strata = np.floor(np.reshape(uniforms, (size, -1)) * size).astype(int)
     np.testing.assert_array_equal(np.sort(strata, axis=0), np.arange(size)[:, None] + 0 * strata)

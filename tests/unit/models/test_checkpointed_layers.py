@@ -36,7 +36,7 @@ def test_checkpointing_keeps_scores_bitwise_equal_and_saves_memory(name):
     with Memory() as less, checkpointed_layers(model):
         (scores,) = attribute(name, model, [LONG], token_budget=1, **options)
     assert torch.equal(scores, expected)
-    # Grad-ELLM keeps queries, keys, values and outputs of all layers by itself.
+    # Grad-ELLM itself keeps queries, keys, values and outputs of all layers.
     assert less.peak < (0.9 if name == "grad_ellm" else 0.7) * whole.peak
 
 

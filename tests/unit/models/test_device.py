@@ -126,7 +126,7 @@ def test_an_invalid_number_of_jobs_per_gpu_gives_one_line(gpus, monkeypatch, giv
 
 
 def free_for_another_user(name, hidden=None):
-    """Return whether a name is free for a process of another user, if this one may start it.
+    """Return whether a name is free for another user's process, if this one may start it.
 
     A container may hide the names of sockets (`network`), or the files in `/tmp` (`files`).
     """
@@ -170,14 +170,14 @@ def test_peak_memory_of_the_process_is_in_megabytes():
 
 
 def test_memory_and_synchronisation_concern_the_given_gpu(monkeypatch):
-    asked = []
+    calls = []
     names = ("synchronize", "reset_peak_memory_stats", "max_memory_allocated")
     for name in names:
         monkeypatch.setattr(
-            torch.cuda, name, lambda chosen, name=name: asked.append((name, chosen)) or 3_000_000
+            torch.cuda, name, lambda chosen, name=name: calls.append((name, chosen)) or 3_000_000
         )
     gpu = torch.device("cuda", 1)
     synchronise(gpu)
     reset_peak_memory(gpu)
     assert peak_memory(gpu)["peak_device_memory_mb"] == 3
-    assert asked == [(name, gpu) for name in names]
+    assert calls == [(name, gpu) for name in names]

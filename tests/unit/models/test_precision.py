@@ -14,9 +14,9 @@ GPU = pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU here")
 
 def head(dtype, bias=True, kind=Linear):
     torch.manual_seed(3)
-    made = kind(24, 50, bias=bias).to(dtype).requires_grad_(False)
-    float32_head(made)
-    return made
+    module = kind(24, 50, bias=bias).to(dtype).requires_grad_(False)
+    float32_head(module)
+    return module
 
 
 def states(dtype):
@@ -26,9 +26,9 @@ def states(dtype):
 @GPU
 @pytest.mark.parametrize("dtype", HALF)
 def test_gpu_logits_equal_cpu_logits(dtype):
-    made, hidden = head(dtype), states(dtype)
-    expected = made(hidden)
-    logits = made.to("cuda")(hidden.to("cuda"))
+    module, hidden = head(dtype), states(dtype)
+    expected = module(hidden)
+    logits = module.to("cuda")(hidden.to("cuda"))
     assert logits.dtype == torch.float32
     torch.testing.assert_close(logits.cpu(), expected, rtol=0, atol=1e-5)
 
@@ -55,11 +55,11 @@ def test_logits_and_gradients_match_a_float64_head(chunk, dtype, bias, monkeypat
 
 
 def test_the_graph_keeps_no_float32_weights():
-    module, kept = head(torch.bfloat16), []
-    with torch.autograd.graph.saved_tensors_hooks(lambda t: kept.append(t) or t, lambda t: t):
+    module, saved = head(torch.bfloat16), []
+    with torch.autograd.graph.saved_tensors_hooks(lambda t: saved.append(t) or t, lambda t: t):
         module(states(torch.bfloat16).requires_grad_(True))
-    assert [tensor.dtype for tensor in kept] == [torch.bfloat16]
-    assert kept[0].data_ptr() == module.weight.data_ptr()
+    assert [tensor.dtype for tensor in saved] == [torch.bfloat16]
+    assert saved[0].data_ptr() == module.weight.data_ptr()
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])

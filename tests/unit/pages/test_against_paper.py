@@ -133,13 +133,13 @@ def test_entries_match_the_paper_by_their_records_and_not_by_name(tmp_path):
     (tmp_path / "boolq").mkdir()
     (tmp_path / "boolq/test.jsonl").touch()
     datasets = ["imdb", "sst2", "sst2_glue", "boolq", "boolq_eraser", "tellmewhy"]
-    made = slice_of("paper", datasets=datasets, local_root=str(tmp_path))
-    assert made.other_models == {}
-    assert made.other_datasets == {
+    job = slice_of("paper", datasets=datasets, local_root=str(tmp_path))
+    assert job.other_models == {}
+    assert job.other_datasets == {
         "sst2_glue": "phrases of GLUE, where the paper has sentences",
         "boolq": "the original release, where the paper has ERASER's",
     }
-    assert PublishedJob.model_validate_json(made.to_json()) == made
+    assert PublishedJob.model_validate_json(job.to_json()) == job
 
 
 def test_trained_local_and_run_file_entries_are_not_the_papers(tmp_path):
@@ -158,10 +158,10 @@ def test_trained_local_and_run_file_entries_are_not_the_papers(tmp_path):
         "datasets": {"part": {"extends": "imdb", "label": "Part", "source": file}},
     }
     names = {"models": [LLAMA, *additions["models"]], "datasets": ["imdb", "part"]}
-    made = slice_of("paper", catalogue=additions, layer_study=None, restrictions={}, **names)
+    job = slice_of("paper", catalogue=additions, layer_study=None, restrictions={}, **names)
     others = {"fine-tuned": "an entry of the run file", "mirror": "weights in a local folder"}
-    assert made.other_models == others
-    assert made.other_datasets == {"part": "records in a local file"}
+    assert job.other_models == others
+    assert job.other_datasets == {"part": "records in a local file"}
 
 
 SHOWN = {
@@ -311,9 +311,9 @@ def test_numbers_decided_by_a_different_setting_are_not_compared(
 
 
 def test_every_setting_that_can_change_a_number_is_compared():
-    made = slice_of("paper")
-    assert settings_of(made).keys() == SETTINGS.keys() | NO_NUMBER
-    for one in compared_settings(made):
+    job = slice_of("paper")
+    assert settings_of(job).keys() == SETTINGS.keys() | NO_NUMBER
+    for one in compared_settings(job):
         assert one.here == one.setting.paper, "of open settings, SETTINGS has paper.yaml's reading"
 
 
@@ -322,7 +322,7 @@ APART = {
     "run", "resources", "block_size", "local_root",  # where and how it runs
     "models", "datasets", "methods", "protocols", "restrictions", "catalogue",  # compared by name
     "seed", "max_samples", "statistics", "stop",  # which samples and resamples, and how many
-    "sensitivity", "qualitative", "figures", "explorer",  # what is shown
+    "sensitivity", "qualitative", "figures", "explorer",  # displays
     "layer_study", "metric_validation", "sanity_checks", "operators",  # with numbers of their own
 }  # fmt: skip
 

@@ -47,7 +47,7 @@ TOKENIZERS = {
 }
 
 # Letters of several scripts, right-to-left, combining characters, emoji, white space of all kinds,
-# private-use characters, and what control tokens are made of.
+# private-use characters, and parts of control tokens.
 TEXTS = st.text(
     alphabet=st.one_of(
         st.sampled_from(

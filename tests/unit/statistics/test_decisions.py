@@ -25,7 +25,7 @@ TESTED = [("good", "random", 0.2, 0.01), ("poor", "good", -0.2, 0.05), ("random"
 
 
 def decided(folder: Path, **changed: Any) -> pd.DataFrame:
-    """Return decisions on 300 records by pair and part; `good` is good on the first half alone."""
+    """Return decisions on 300 records by pair and part; `good` is good only on the first half."""
     rng = np.random.default_rng(1)
     rows = [
         {**CELL, "sample_id": f"d/{300 - n}", "method": name, "value": value, "status": "ok"}

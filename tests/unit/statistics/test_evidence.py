@@ -38,7 +38,7 @@ def test_ties_are_broken_at_random(levels):
 
 
 def all_places(k, m):
-    """Mean average precision over all places that k of m tokens in an order can have."""
+    """Mean average precision over all positions of k among m tokens."""
     every = itertools.combinations(range(1, m + 1), k)
     return np.mean([[count / at for count, at in enumerate(places, 1)] for places in every])
 
@@ -87,11 +87,11 @@ def test_average_precision_equals_sklearns_for_ties(levels):
         assert average_precision(scores, evidence) == pytest.approx(expected)
 
 
-def summarised(folder, asked, attributions, answers=None, **changes):
+def summarised(folder, prompt_rows, attributions, answers=None, **changes):
     """Return values and status by sample and metric, of one method."""
-    prompts = explained_rows.write(folder, "prompts", asked, "llama")
+    prompts = explained_rows.write(folder, "prompts", prompt_rows, "llama")
     scores = explained_rows.write(folder, "attributions", attributions, "llama", "mine")
-    answers = answers or [explained_rows.answer(prompt["sample_id"]) for prompt in asked]
+    answers = answers or [explained_rows.answer(prompt["sample_id"]) for prompt in prompt_rows]
     generations = explained_rows.write(folder, "generations", answers, "llama")
     files = {"prompts": [prompts], "generations": [generations], "attributions": [scores]}
     settings = SETTINGS | changes
@@ -114,10 +114,10 @@ def test_samples_are_means_over_steps_with_scores(tmp_path):
 
 def test_missing_scores_or_evidence_are_rows_with_a_reason(tmp_path):
     evidence = {"failed": [0], "unmarked": None, "nowhere": []}
-    asked = [explained_rows.prompt(name, ["t"] * 3, marked) for name, marked in evidence.items()]
+    prompts = [explained_rows.prompt(name, ["t"] * 3, marked) for name, marked in evidence.items()]
     rows = [explained_rows.attribution("failed", None, 0, "nonfinite_attribution")]
     rows += [explained_rows.attribution(name, [1, 2, 3]) for name in ("unmarked", "nowhere")]
-    values = summarised(tmp_path, asked, rows)
+    values = summarised(tmp_path, prompts, rows)
     statuses = ("nonfinite_attribution", "no_evidence", "no_evidence")
     for metric, (name, status) in itertools.product(METRICS, zip(evidence, statuses, strict=True)):
         assert values[name, metric] == (None, status)
@@ -145,19 +145,19 @@ def planted(sample_id, places):
         {"answer": answer, "evidence_mask": mask, "input_ids": [1]}
         for answer, mask in masks.items()
     ]
-    asked = explained_rows.prompt(sample_id, ["t"] * 6, sorted(places.values()))
-    return asked | {"counterfactuals": counterfactuals}
+    prompt = explained_rows.prompt(sample_id, ["t"] * 6, sorted(places.values()))
+    return prompt | {"counterfactuals": counterfactuals}
 
 
 def test_planted_evidence_is_the_statement_that_changes_the_answer(tmp_path):
     raw = [0, 5, 1, 2, 3, 4]
-    asked = [planted(name, places) for name, (places, *_) in ANSWERS.items()]
+    prompts = [planted(name, places) for name, (places, *_) in ANSWERS.items()]
     answers = [
         explained_rows.answer(name, predicted=label) | {"counterfactual_labels": changed}
         for name, (_, label, changed, _) in ANSWERS.items()
     ]
     scores = [explained_rows.attribution(name, raw) for name in ANSWERS]
-    values = summarised(tmp_path, asked, scores, answers)
+    values = summarised(tmp_path, prompts, scores, answers)
     for name, (*_, evidence) in ANSWERS.items():
         expected = [(None, evidence)] * len(METRICS)
         if isinstance(evidence, int):

@@ -117,7 +117,7 @@ FAILED = ["development-7", "rest-0"]
 
 
 def random_rows():
-    """Rows of two weightings with values at random, two samples of which fail at one depth."""
+    """Random rows of two weightings; two samples fail at one depth."""
     generator, rows = random.Random(3), []
     for weights in ("loosened", "original"):
         values = {depth: {"development": [0] * 10, "rest": [0] * 30} for depth in (1, 4, 8)}

@@ -85,14 +85,14 @@ def test_sparse_samples_are_compared_by_points_and_not_by_areas(tmp_path):
             row |= dict.fromkeys(PER_DRAW)
     files = Files({kind: [path] for kind, path in soft_summaries(tmp_path, rows).items()})
     sparse = SETTINGS.model_copy(update={"pi_per_step": 1})
-    made = pd.concat(summaries(files, sparse)["metric_validation"])
-    single = made["part"].str.contains("_over_|ladder")
-    is_area = made["metric"].str.startswith("auc_")
+    validated = pd.concat(summaries(files, sparse)["metric_validation"])
+    single = validated["part"].str.contains("_over_|ladder")
+    is_area = validated["metric"].str.startswith("auc_")
     assert is_area.any()
     assert not (single & is_area).any()
-    assert (single & made["metric"].isin(["soft_ns", "soft_nc"])).any()
+    assert (single & validated["metric"].isin(["soft_ns", "soft_nc"])).any()
     for pi, n in ((0.1, 3), (0.4, 4), (0.9, 0)):
-        at = made[(made["position"] == pi) & (made["metric"] == "pi_soft_nc")]
+        at = validated[(validated["position"] == pi) & (validated["metric"] == "pi_soft_nc")]
         assert set(at["n"]) == {n}
         assert set(at["n_failed"]) == {0}
         shares = at[at["part"] == "oracle_over_random"]
@@ -107,10 +107,10 @@ def test_sparse_samples_are_compared_by_points_and_not_by_areas(tmp_path):
 def test_samples_of_a_cluster_count_as_one():
     """Duplicates within a cluster add no information."""
     values = values_of(n=30, apart=6)
-    twice = pd.concat([values, values], keys=[*"ab"])
-    twice.index = [f"{copy}{sample}" for copy, sample in twice.index]
-    once, both = by_part(values), by_part(twice, {name: name[1:] for name in twice.index})
-    naive = by_part(twice)
+    doubled = pd.concat([values, values], keys=[*"ab"])
+    doubled.index = [f"{copy}{sample}" for copy, sample in doubled.index]
+    once, both = by_part(values), by_part(doubled, {name: name[1:] for name in doubled.index})
+    naive = by_part(doubled)
     for key in (("ladder", ""), ("mean", "oracle"), ("oracle_over_noisy", "")):
         rows = [numbers[key] for numbers in (once, both, naive)]
         assert [row["value"] for row in rows] == pytest.approx([rows[0]["value"]] * 3)

@@ -75,7 +75,7 @@ def differences_of(kind: str) -> np.ndarray:
 
 
 def share_rejected(values: np.ndarray, alpha: float, mean: float, pool: int | None) -> float:
-    """Return in which share of runs any capital against the mean ever reaches 2 / α."""
+    """Return the share of runs in which a capital against the mean ever reaches 2 / α."""
     runs = values.reshape(len(values), -1)
     capitals = log_capitals(runs, np.array([mean]), pool)
     reached = np.any([one >= np.log(2 / alpha) for one in capitals], axis=(0, 1))

@@ -20,7 +20,7 @@ def rows_of(values, dataset="sst2", metric=NC):
 
 
 def samples_of(values, dataset="sst2"):
-    """Rows of one metric with what every file holds beside it."""
+    """Rows of one metric with the columns common to all files."""
     zeros = {m: [None if v is None else 0.0 for v in column] for m, column in values.items()}
     return [
         *rows_of(values, dataset),

@@ -190,7 +190,7 @@ def test_stored_results_survive_a_round_trip(content: Content, case: str, tmp_pa
 
 
 def page(summaries: dict[str, Content], path: Path) -> None:
-    """Write a page with nothing but the rankings."""
+    """Write a page with only the rankings."""
     board = leaderboard({name: Summary.model_validate(one) for name, one in summaries.items()})
     head = '<!doctype html><html lang="en"><title>Leaderboard</title><main><h1>Leaderboard</h1>'
     path.write_text(f"{head}{board}</main>", encoding="utf-8")

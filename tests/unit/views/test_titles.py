@@ -67,8 +67,8 @@ def test_a_pair_is_ordered_only_if_its_interval_is_above_chance(lows, title):
         for index, at_pi in enumerate(lows)
         for pair, low in zip(pairs, at_pi, strict=True)
     ]
-    made = controls_in_order(results("metric_validation", rows), pairs)
-    assert made == (title and f"Better than chance on all pairs of controls: {title}")
+    result = controls_in_order(results("metric_validation", rows), pairs)
+    assert result == (title and f"Better than chance on all pairs of controls: {title}")
 
 
 @pytest.mark.parametrize(
@@ -89,8 +89,8 @@ def test_entropies_differ_only_if_intervals_do_not_overlap(entropies, clean, tit
         for index, value in enumerate(line)
     ]
     operators = {name: OPERATORS[name] for name in entropies}
-    made = entropy_differences(results("off_distribution", rows), operators)
-    assert made == (title and DIFFERS + title)
+    result = entropy_differences(results("off_distribution", rows), operators)
+    assert result == (title and DIFFERS + title)
 
 
 def around(value):
@@ -157,8 +157,8 @@ def test_the_methods_with_the_highest_evidence_recall_are_named(values, title):
         for method, value in zip("ab", line, strict=False)
     ]
     tasks = {"needle": "One statement", "conflict": "Two"}
-    made = best_recovery(results("context_use", rows), tasks, LABELS)
-    assert made == (title and f"Most evidence recovered: {title}")
+    result = best_recovery(results("context_use", rows), tasks, LABELS)
+    assert result == (title and f"Most evidence recovered: {title}")
 
 
 @pytest.mark.parametrize(

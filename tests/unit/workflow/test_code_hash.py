@@ -137,7 +137,7 @@ def test_neutral_modules_decide_no_number_of_a_result():
             if isinstance(node, ast.ImportFrom) and f"{node.module}.".startswith(inside):
                 names = vars(importlib.import_module(node.module))
                 deciding |= {alias.name for alias in node.names if _is_number(names[alias.name])}
-    # Results record the token budget, and depend on it by rounding alone.
+    # Results record the token budget, and depend on it only by rounding.
     assert deciding == {"token_budget"}, "move it into the package that computes with it"
 
 

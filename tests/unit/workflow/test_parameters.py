@@ -178,16 +178,16 @@ def test_limits_grow_with_the_attempts_of_a_job(demo):
         cells.append((rule, cell))
         return Limits(runtime=7, mem_mb=100)
 
-    asked = Jobs(demo, SimpleNamespace(of=limits_of), ROOT, "python").resources("evaluate_soft")
+    resources = Jobs(demo, SimpleNamespace(of=limits_of), ROOT, "python").resources("evaluate_soft")
     cell = of(method="random", part="demo-why", model="demo-llama", protocol="fixed")
-    assert asked["runtime"](cell, 3) == 21
+    assert resources["runtime"](cell, 3) == 21
     assert cells == [("evaluate_soft", "fixed/demo-llama/random/demo-why")], "as in its paths"
-    assert asked["gpu"](cell) == 0
+    assert resources["gpu"](cell) == 0
 
 
 def test_the_throughput_comes_from_the_profile():
-    def settings(given):
-        return SimpleNamespace(default_resources=given)
+    def settings(values):
+        return SimpleNamespace(default_resources=values)
 
     assert stated_throughput(settings(None)) is None
     assert stated_throughput(settings({"throughput": 400})) == 4e14

@@ -41,7 +41,7 @@ class Terminal(io.StringIO):
         return True
 
 
-def made(stream=None, quiet=(), plan=PLAN):
+def new_logger(stream=None, quiet=(), plan=PLAN):
     """Return a logger that writes as Snakemake's does, a line for each job, and where it writes."""
     logger, stream = logging.Logger("run"), stream or io.StringIO()
     shown = ColorizingTextHandler(nocolor=True, stream=stream)
@@ -66,7 +66,7 @@ def end(logger, number, done, total):
 
 
 def test_each_job_is_a_line_with_duration_count_and_time_left(clock):
-    logger, stream = made()
+    logger, stream = new_logger()
     logger.info("Job stats", extra={"event": "run_info", "stats": {"attribute": 6, "total": 6}})
     logger.info("Select jobs to execute...")
     logger.info("Execute 2 jobs...", extra={"event": "job_started", "jobs": [7, 8]})
@@ -94,7 +94,7 @@ def test_each_job_is_a_line_with_duration_count_and_time_left(clock):
     ids=["a small part of the work", "the last job", "jobs beyond --until are not counted"],
 )
 def test_the_time_left_is_predicted_if_possible(clock, number, total, plan, line):
-    logger, stream = made(plan=plan)
+    logger, stream = new_logger(plan=plan)
     begin(logger, number, "Tabulating")
     end(logger, number, 1, total)
     assert stream.getvalue() == line
@@ -128,7 +128,7 @@ def test_durations_are_written_in_words(seconds, words):
 def test_lines_are_cut_to_the_terminal_width(clock, monkeypatch):
     monkeypatch.setattr(terminal.threading.Thread, "start", lambda thread: None)
     monkeypatch.setenv("COLUMNS", "60")
-    logger, stream = made(Terminal())
+    logger, stream = new_logger(Terminal())
     begin(logger, 7, "Evaluating integrated_gradients on demo-llama, demo-sentiment")
     clock[0] += 3
     end(logger, 7, 1, 6)
@@ -150,14 +150,14 @@ def test_the_final_message_fits_80_columns_and_names_a_command():
 def test_a_failure_is_shown_with_logs_and_a_full_disk_is_named(tmp_path, monkeypatch, free):
     """A job killed by Slurm writes nothing; the reason is in Slurm's log, the second one."""
     monkeypatch.setattr(terminal, "disk_usage", lambda folder: SimpleNamespace(free=free))
-    logger, stream = made()
-    log, of_slurm = tmp_path / "job.log", tmp_path / "7.log"
+    logger, stream = new_logger()
+    log, slurm_log = tmp_path / "job.log", tmp_path / "7.log"
     log.touch()
-    of_slurm.write_text("error: Exceeded job memory limit\n")
+    slurm_log.write_text("error: Exceeded job memory limit\n")
     begin(logger, 3, "Attributing", [log])
     extra = {
         "event": "job_error", "jobid": 3, "rule_name": "attribute", "rule_msg": "Attributing",
-        "input": [], "output": ["a.parquet"], "log": [str(log), str(of_slurm)], "conda_env": None,
+        "input": [], "output": ["a.parquet"], "log": [str(log), str(slurm_log)], "conda_env": None,
         "shellcmd": "false", "aux": {}, "indent": False,
     }  # fmt: skip
     logger.error("Error in rule attribute", extra=extra)
@@ -170,13 +170,13 @@ def test_a_failure_is_shown_with_logs_and_a_full_disk_is_named(tmp_path, monkeyp
 
 
 def test_a_run_without_jobs_lists_its_results():
-    logger, stream = made()
+    logger, stream = new_logger()
     logger.info("Nothing to be done (all requested files are present and up to date).")
     assert stream.getvalue().splitlines()[1:] == ["what came out"]
 
 
 def test_job_lines_are_omitted_without_progress():
-    logger, stream = made(quiet={Quietness.PROGRESS})
+    logger, stream = new_logger(quiet={Quietness.PROGRESS})
     begin(logger, 0, "Attributing")
     end(logger, 0, 1, 2)
     assert stream.getvalue() == ""
@@ -184,7 +184,7 @@ def test_job_lines_are_omitted_without_progress():
 
 def test_the_last_line_shows_the_longest_running_job(tmp_path, clock, monkeypatch):
     monkeypatch.setattr(terminal.threading.Thread, "start", lambda thread: None)
-    logger, stream = made(Terminal())
+    logger, stream = new_logger(Terminal())
     (lines,) = logger.handlers
     log = tmp_path / "job.log"
     begin(logger, 1, "Evaluating", [log])
@@ -207,7 +207,7 @@ def test_the_last_line_follows_the_jobs_progress(monkeypatch):
                 seen.set()
 
     monkeypatch.setattr(terminal, "STATUS_INTERVAL", 0.001)
-    begin(made(Watched())[0], 1, "Evaluating")
+    begin(new_logger(Watched())[0], 1, "Evaluating")
     assert seen.wait(30)
 
 

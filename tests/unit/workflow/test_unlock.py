@@ -114,16 +114,16 @@ def test_only_jobs_of_this_folder_are_cancelled(tmp_path, queue):
 
 def test_earlier_jobs_are_waited_for(tmp_path, queue, monkeypatch):
     jobs = queue(job12=tmp_path)
-    asked = []
+    waits = []
 
     def later(seconds):
-        asked.append(seconds)
-        if len(asked) == 3:
+        waits.append(seconds)
+        if len(waits) == 3:
             (jobs / "12").unlink()
 
     monkeypatch.setattr(unlock, "time", SimpleNamespace(sleep=later))
     unlocked(tmp_path, "--jobs", "wait", "--poll", "7")
-    assert asked == [7, 7, 7]
+    assert waits == [7, 7, 7]
 
 
 def test_an_unresponsive_slurm_is_not_mistaken_for_an_empty_queue(tmp_path, queue):
@@ -157,16 +157,16 @@ def test_processes_of_an_ended_job_are_waited_for(
 ):
     """Regression: a new run was refused while they were ending."""
     queue()
-    asked = []
+    waits = []
 
     def later(seconds):
-        asked.append(seconds)
+        waits.append(seconds)
         os.killpg(run_of_job_12.pid, signal.SIGKILL)
         run_of_job_12.wait()
 
     monkeypatch.setattr(unlock, "time", SimpleNamespace(sleep=later))
     unlocked(tmp_path, "--jobs", "refuse")
-    assert asked == [5]
+    assert waits == [5]
     notice = f"waiting for process {run_of_job_12.pid} of job 12 to end"
     assert notice in capsys.readouterr().out
 
