@@ -1,4 +1,4 @@
-"""What all tests share: a quiet, offline, single-threaded process."""
+"""Settings and fixtures of all tests: a quiet, offline, single-threaded process."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 
 
-# Shared cores make single examples slow at times, which says nothing about the code.
-# On top of the default, which under CI=true tries the same examples every time.
+# No deadline: single examples may be slow on shared cores.
+# Based on the default profile, which tries the same examples every time if CI=true.
 hypothesis.settings.register_profile(
     "shared-cores", parent=hypothesis.settings.default, deadline=None
 )
@@ -28,14 +28,14 @@ hypothesis.settings.load_profile("shared-cores")
 
 @pytest.fixture(scope="module", autouse=True)
 def _short_garbage_collection() -> None:
-    """Leave what is loaded so far out of garbage collection, which lacks of memory ask for."""
+    """Freeze loaded objects: out-of-memory handlers collect garbage, which would be slow."""
     gc.collect()
     gc.freeze()
 
 
 @pytest.fixture(autouse=True)
 def _one_torch_thread() -> None:
-    """Keep torch to one thread: test processes share the cores, and sums keep their order."""
+    """Limit torch to one thread: test processes share cores, and sums need a fixed order."""
     if torch := sys.modules.get("torch"):
         torch.set_num_threads(1)
 
@@ -48,7 +48,7 @@ def root() -> Path:
 
 @pytest.fixture(scope="session")
 def shared(root: Path) -> Path:
-    """Folder with local models and datasets beside the repository; the test is skipped without."""
+    """Folder with local models and datasets next to the repository; skip the test if missing."""
     folder = root.parent / "shared"
     if not folder.is_dir():
         pytest.skip(f"no folder {folder} with local models and datasets")

@@ -1,1 +1,1 @@
-"""What tests build: models, runs, rows of results, and stand-ins for what is outside."""
+"""Building blocks of tests: models, runs, result rows, and fakes of external systems."""

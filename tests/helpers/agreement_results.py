@@ -1,4 +1,4 @@
-"""How far methods and metrics agree, as results made by hand."""
+"""Hand-made results on the agreement of methods and of metrics."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ VALUES = {
 
 
 def agreement_rows(values):
-    """Results of `method_agreement`; `values` = {(method, other, dataset): (τ, overlap)}."""
+    """Return rows of `method_agreement`; `values` = {(method, other, dataset): (τ, overlap)}."""
     return [
         {
             **CELL, "dataset": dataset, "method": method, "other": other, "metric": metric,
@@ -33,7 +33,7 @@ def agreement_rows(values):
 
 
 def metric_rows(values, protocol="dynamic", datasets=("average",)):
-    """Results of `statistics`; `values` = {metric: values of the methods a, b, …}."""
+    """Return rows of `statistics`; `values` = {metric: values of the methods a, b, …}."""
     return [
         {
             **CELL, "protocol": "" if metric in UNROUTED else protocol, "metric": metric,

@@ -1,4 +1,4 @@
-"""Running methods in tests as the attribute script runs them."""
+"""Run attribution methods like the attribute script does."""
 
 from __future__ import annotations
 
@@ -38,5 +38,5 @@ def attribute(
 
 @cache
 def random_masked_model() -> MaskedLanguageModel:
-    """Return an untrained RoBERTa that knows the words of the random models."""
+    """Return an untrained RoBERTa with the vocabulary of the random models."""
     return numbered(VOCABULARY)

@@ -1,4 +1,4 @@
-"""Opening pages in a headless browser, as a reader without network does."""
+"""Open pages in a headless browser, like a reader without network."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-PATIENCE = 10_000  # milliseconds until something that is not there fails a test
+PATIENCE = 10_000  # milliseconds to wait for an element before the test fails
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Visit:
-    """An opened page, and what it has said and asked for since.
+    """An opened page, with its console messages, errors and requests since then.
 
     Attributes:
         page: playwright's page.
         messages: everything written to the console.
-        errors: exceptions that no script caught.
-        requests: addresses that were asked for, the page's own first.
+        errors: uncaught exceptions.
+        requests: requested addresses, the page's own first.
     """
 
     page: Page
@@ -34,12 +34,12 @@ class Visit:
     requests: list[str] = field(default_factory=list)
 
     def assert_silent_and_offline(self) -> None:
-        """Fail if the page said anything, or asked for anything but files and embedded data."""
+        """Fail on console messages, and on requests other than files and embedded data."""
         assert self.messages == []
         self.assert_sound_and_offline()
 
     def assert_sound_and_offline(self) -> None:
-        """Fail if the page met an error, or asked for anything but files and embedded data."""
+        """Fail on errors, and on requests other than files and embedded data."""
         assert self.errors == []
         assert [text for text in self.messages if text.startswith("error: ")] == []
         assert [url for url in self.requests if not url.startswith(("file://", "data:"))] == []
@@ -47,7 +47,7 @@ class Visit:
 
 @contextmanager
 def chromium() -> Iterator[Browser]:
-    """Run a headless Chromium; the test is skipped where none is installed."""
+    """Run a headless Chromium; skip the test if none is installed."""
     program = shutil.which("chromium")
     if program is None:
         pytest.skip("no program 'chromium'; on Debian: apt install chromium")
@@ -60,12 +60,12 @@ def chromium() -> Iterator[Browser]:
 
 
 def visit(browser: Browser, path: Path, fragment: str = "", **window: Any) -> Visit:
-    """Open a file of this disk in a window of its own.
+    """Open a local file in a new window.
 
     Args:
         browser: the browser.
         path: the file.
-        fragment: what stands behind `#` in the address.
+        fragment: the part of the address after `#`.
         window: `width` and `height` in pixels, and further options of the window.
     """
     viewport = {"width": window.pop("width", 1280), "height": window.pop("height", 900)}
@@ -86,10 +86,10 @@ SMALL = """() => [...document.querySelectorAll("a, button, summary, select")]
 
 
 def check_accessible(browser: Browser, path: Path) -> None:
-    """Check a file on a wide window in light colours, and on a narrow one in dark colours.
+    """Check a page in a wide window with light colours, and in a narrow one with dark colours.
 
-    axe-core finds no violation, no target is below 24 pixels, the page stays silent, and none of it
-    lies beside the window: what is wider scrolls by itself.
+    axe-core finds no violation, no click target is smaller than 24 pixels, the page has no errors,
+    and nothing overflows the window: wider parts scroll on their own.
     """
     from axe_playwright_python.sync_playwright import Axe
 

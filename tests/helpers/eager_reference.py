@@ -1,7 +1,7 @@
-"""What a network's own eager attention gives, and methods and protocols written down from it.
+"""Reference implementations of methods and protocols on a network's own eager attention.
 
-The reference never sees our attention probe, its masks, a shared prefix, or a decoder taken apart:
-every number is of the network's whole forward, with the attention function of its own class.
+The reference uses no attention probe or its masks, no shared prefix, and no split decoder: every
+number comes from the network's whole forward pass, with the attention function of its class.
 Shapes: T tokens, H query heads, D head width, d hidden width, V vocabulary.
 """
 
@@ -28,7 +28,7 @@ NAME = "own-eager"
 
 @dataclass
 class Seen:
-    """What attention was given and gave, by layer, of one text."""
+    """Inputs and outputs of attention for one text, by layer."""
 
     maps: dict[int, torch.Tensor] = field(default_factory=dict)  # (H, T, T)
     queries: dict[int, torch.Tensor] = field(default_factory=dict)  # (H, T, D), scaled
@@ -49,14 +49,14 @@ def _instrumented_eager(
     modified: Any = None,
     **options: Any,
 ) -> tuple[torch.Tensor, None]:
-    """Call the eager attention of the module's class; note, hold or change something around it."""
+    """Call the eager attention of the module's class; record, fix or modify its tensors."""
     eager = sys.modules[type(module).__module__].eager_attention_forward
     layer, group = module.layer_idx, query.shape[1] // key.shape[1]
-    if (chosen := options.get("indices")) is not None:  # keys, by the layer's own choice
+    if (chosen := options.get("indices")) is not None:  # keys selected by the layer itself
         others = torch.ones(len(query), 1, *query.shape[2:3], key.shape[2], dtype=torch.bool)
         others.scatter_(-1, chosen.long()[:, None], value=False)
         attention_mask = attention_mask.masked_fill(others, torch.finfo(query.dtype).min)
-    if zeroed == layer:  # in each text of the batch, another token
+    if zeroed == layer:  # another token in each text of the batch
         texts = torch.arange(len(value))
         value = value.clone()
         value[texts, :, texts] = 0
@@ -67,7 +67,7 @@ def _instrumented_eager(
         return modified.attend(eager, module, query, key, value, attention_mask, **options), None
     output, _ = eager(module, query, key, value, attention_mask, **options)
     if seen is not None:
-        # With one unit vector for each key's value, the output is the map itself.
+        # With unit vectors as values, the output is the attention map itself.
         units = torch.eye(key.shape[2], dtype=value.dtype).expand(*value.shape[:2], -1, -1)
         maps, _ = eager(module, query, key, units, attention_mask, **options)
         output = output.requires_grad_(True)
@@ -86,7 +86,7 @@ AttentionMaskInterface.register(NAME, eager_mask)
 
 
 class EagerModel(LanguageModel):
-    """A language model that answers with its network's whole eager forward, and nothing else."""
+    """A language model that uses only its network's whole eager forward pass."""
 
     def __init__(
         self, network: PreTrainedModel, name: str, load_tokenizer: Callable[[], Any]
@@ -114,7 +114,7 @@ class EagerModel(LanguageModel):
 
 
 def embedded(network: PreTrainedModel, ids: torch.Tensor) -> torch.Tensor:
-    """Return embeddings (B, T, d) of token ids (B, T), and behind them those of every layer."""
+    """Return embeddings (B, T, d) of token ids (B, T), followed by per-layer embeddings."""
     layer_tables = [
         table for name, table in network.named_modules() if name.endswith("embed_tokens_per_layer")
     ]
@@ -137,7 +137,7 @@ def logits(network: PreTrainedModel, embeddings: torch.Tensor, **options: Any) -
 
 
 def observed(network: PreTrainedModel, ids: list[int]) -> Seen:
-    """Return what attention gave on a text."""
+    """Return the inputs and outputs of attention on a text."""
     seen = Seen()
     logits(network, embedded(network, torch.tensor([ids])), seen=seen)
     return seen
@@ -146,9 +146,9 @@ def observed(network: PreTrainedModel, ids: list[int]) -> Seen:
 def rows(
     method: Callable[..., torch.Tensor], model: LanguageModel, chosen: Iterable[ExplainedSample]
 ) -> Iterator[torch.Tensor]:
-    """Yield what a method gives for every step of each sample, (steps, prompt tokens).
+    """Yield a method's scores for each sample, (steps, prompt tokens).
 
-    Afterwards, the model has the eager attention of its class.
+    The model keeps the eager attention of its class afterwards.
     """
     model.network.set_attn_implementation(NAME)
     for sample in chosen:
@@ -162,14 +162,14 @@ def rows(
 def attention(
     network: PreTrainedModel, ids: list[int], target: int, layers: int | None = 1
 ) -> torch.Tensor:
-    """Return the attention of the last position, (T,): the mean over the last layers."""
+    """Return the last position's attention, (T,), averaged over the last layers."""
     maps = observed(network, ids).maps
     chosen = sorted(maps)[-(layers or len(maps)) :]
     return torch.stack([maps[layer].mean(dim=0)[-1] for layer in chosen]).mean(dim=0)
 
 
 def attention_rollout(network: PreTrainedModel, ids: list[int], target: int) -> torch.Tensor:
-    """Return the last row of the product of all layers, (T,)."""
+    """Return the last row of the product of all layers' maps, (T,)."""
     product = identity = torch.eye(len(ids), dtype=torch.float64)
     for _, maps in sorted(observed(network, ids).maps.items()):
         product = (maps.mean(dim=0) + identity) / 2 @ product
@@ -224,7 +224,7 @@ def grad_ellm(
 def grad_ellm_inseq(
     network: PreTrainedModel, ids: list[int], target: int, layers: int | None = 1
 ) -> torch.Tensor:
-    """Return the equations of Inseq's repository over the last layers, (T,), token by token."""
+    """Evaluate the equations of Inseq's repository over the last layers, (T,), token by token."""
     attentions = [part for part in network.modules() if hasattr(part, "q_proj")]
     attentions = attentions[-(layers or len(attentions)) :]
     parts: dict[tuple[int, str], torch.Tensor] = {}
@@ -272,7 +272,7 @@ def value_zeroing(
     normalise_layers: bool = True,
     final_norm: bool = True,
 ) -> torch.Tensor:
-    """Return shares of cosine distance, mean over layers, (T,): a text for each zeroed value."""
+    """Return shares of cosine distance, averaged over layers, (T,): one text per zeroed value."""
     decoder = network.get_decoder()
     if decoder is network or not isinstance(decoder, PreTrainedModel):
         decoder = next(part for part in network.children() if isinstance(part, PreTrainedModel))
@@ -316,10 +316,10 @@ def value_zeroing(
 
 
 def attention_shares(network: PreTrainedModel, ids: list[int]) -> list[torch.Tensor]:
-    """Return every layer's shares of heads and keys behind attention, (H, T, T).
+    """Return each layer's shares of heads and keys after attention, (H, T, T).
 
-    What is missing to one is the residual's. What is added to it in a channel, over what the
-    projection gives there, is the factor of every part of that channel.
+    The residual has the remaining share. In each channel, all parts are scaled by the change of
+    the residual divided by the output of the projection.
     """
     layers = _layers(network)
     given: dict[torch.nn.Module, torch.Tensor] = {}
@@ -366,13 +366,13 @@ def attention_shares(network: PreTrainedModel, ids: list[int]) -> list[torch.Ten
 
 def _layers(network: PreTrainedModel) -> ModuleList:
     count = network.config.get_text_config().num_hidden_layers
-    modules = (*network.get_decoder().modules(), *network.modules())  # which may be the head alone
+    modules = (*network.get_decoder().modules(), *network.modules())  # the decoder may be the head
     lists = (part for part in modules if isinstance(part, ModuleList))
     return next(layers for layers in lists if len(layers) == count)
 
 
-# Of a layer: what its attention ends with, and what reads the residual behind it, by whether norms
-# are behind attention and feed-forward block, with none before them.
+# Module names: the last projection of attention, and the next reader of the residual stream, by
+# whether norms follow attention and feed-forward block instead of preceding them.
 PROJECTIONS = (
     *("self_attn.o_proj", "attn.c_proj", "self_attn.out_proj", "attn.Wo"),
     *("self_attn.dense", "attention.dense"),
@@ -382,21 +382,21 @@ READERS = {False: (*BEFORE, "final_layer_norm"), True: ("mlp", "self_attn_layer_
 
 
 def _is_parallel(layer: Any) -> bool:
-    """Tell whether a layer's attention and feed-forward block read the same stream."""
+    """Return whether a layer's attention and feed-forward block read the same stream."""
     return type(layer).__name__.startswith(("Phi", "Cohere", "GPTNeoX")) and not hasattr(
         layer, "resid_attn_dropout"
-    )  # of Phi 3
+    )  # Phi 3 is sequential
 
 
 def _norms_behind(layer: Any) -> bool:
-    """Tell whether a layer is one of OLMo 2 and 3, or of OPT 350M."""
+    """Return whether norms follow the blocks, as in OLMo 2 and 3, and OPT 350M."""
     return type(layer).__name__.startswith("Olmo") or not getattr(
         layer, "do_layer_norm_before", True
     )
 
 
 def _first_of(layer: torch.nn.Module, names: Sequence[str]) -> torch.nn.Module:
-    """Return the first module that a layer has of several names."""
+    """Return a layer's first module with one of the names."""
     modules = dict(layer.named_modules())
     return next(modules[name] for name in names if name in modules)
 
@@ -416,13 +416,12 @@ def flashtrace(network: PreTrainedModel, ids: list[int], target: int) -> torch.T
 
 
 def depass(network: PreTrainedModel, ids: list[int], target: int) -> torch.Tensor:
-    """Return every token's part of the target's logit, (T,), each component followed by itself.
+    """Return each token's contribution to the target's logit, (T,), one component at a time.
 
-    Each layer runs twice for every component, as it is but for three things: attention maps and
-    routers' answers are the clean ones, and norms multiply by what they multiply by in the clean
-    forward. In the first run neurons are silent, and what enters them is noted; in the second, the
-    clean neurons are multiplied by the component's shares. Components: nothing, of which only what
-    a layer adds to everything is of interest; biases; and tokens.
+    Each layer runs twice per component, with attention maps, router outputs and norm factors from
+    the clean forward pass. The first run silences the neurons and records their inputs; the second
+    multiplies the clean neurons by the component's shares. The components are zero (to subtract
+    the constant that a layer adds to every component), biases, and tokens.
     """
     layers = _layers(network)
     calls: dict[torch.nn.Module, list[tuple[Any, Any, Any]]] = {}
@@ -500,13 +499,13 @@ def _scaled(factors: Iterator[torch.Tensor], _: object, __: object, output: Tens
 
 
 def _leaf(seen: list[torch.Tensor], _: object, __: object, output: torch.Tensor) -> torch.Tensor:
-    """Note an output as where gradients end."""
+    """Record an output and make it a leaf of the gradient graph."""
     seen.append(output.detach().requires_grad_(True))
     return seen[0]
 
 
 def _linear_norm(part: Any, given: tuple[Tensor], output: Tensor) -> Callable[..., Tensor]:
-    """Return a hook that lets a norm multiply by what it multiplies by now."""
+    """Return a hook that fixes a norm's factors at their present values."""
     centred = "LayerNorm" in type(part).__name__
     bias = 0 if getattr(part, "bias", None) is None else part.bias
 
@@ -518,9 +517,9 @@ def _linear_norm(part: Any, given: tuple[Tensor], output: Tensor) -> Callable[..
 
 
 def _shares_of(entering: torch.Tensor) -> torch.Tensor:
-    """Return shares (2 + T, …) of what enters neurons, the first of them nothing's.
+    """Return components' shares (2 + T, …) of the neurons' inputs; the zero component is first.
 
-    Components that are zero have none: those of tokens that cannot have come there.
+    Components of tokens that cannot reach a position are zero there and have no share.
     """
     parts = torch.cat([entering[1:2], entering[2:] - entering[:1]])
     parts[(parts.abs() < 1e-13).all(dim=-1)] = -torch.inf

@@ -4,12 +4,12 @@ import json
 
 
 def write_eraser(folder, documents, evidence, split="test"):
-    """Write a split of ERASER, one question for each document, and return its file.
+    """Write a split of ERASER with one question per document, and return its file.
 
     Args:
         folder: the dataset's folder.
-        documents: sentences of each document by its id, which is the question's id too.
-        evidence: token ranges of each.
+        documents: sentences by document id, which is also the question's id.
+        evidence: token ranges by document id.
         split: name of the file.
     """
     (folder / "docs").mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""Results of hand-made samples, through files as in the workflow, and views of them."""
+"""Results of hand-made samples, computed through files like in the workflow, and views of them."""
 
 import functools
 import json
@@ -16,15 +16,15 @@ from pisoft.views.view import View
 
 
 def estimated(rows, kind="soft_samples", records=(), **settings) -> SimpleNamespace:
-    """Return the results of samples of a kind, or of several (a dict), a frame for each question.
+    """Return the results of samples of one kind, or of several (a dict), one frame per question.
 
-    `records` are rows of `datasets` that say in which clusters the samples are.
+    `records` are rows of `datasets` that assign the samples to clusters.
     """
     by_kind = rows if isinstance(rows, dict) else {kind: rows}
     return _estimated(json.dumps([by_kind, records, settings]))
 
 
-@functools.cache  # many tests look at the same rows
+@functools.cache  # many tests use the same rows
 def _estimated(written: str) -> SimpleNamespace:
     by_kind, records, given = json.loads(written)
     datasets = tuple(dict.fromkeys(row["dataset"] for rows in by_kind.values() for row in rows))
@@ -42,7 +42,7 @@ def _estimated(written: str) -> SimpleNamespace:
 
 
 class Frames(Files):
-    """Rows that are at hand instead of in files."""
+    """Rows in memory instead of files."""
 
     def __init__(self, frames):
         super().__init__({kind: [Path(f"{kind}.parquet")] for kind in frames})
@@ -55,6 +55,6 @@ class Frames(Files):
 
 
 def view(frames, cell, **settings) -> View:
-    """Return a view of frames by kind; `settings` are those of displays."""
+    """Return a view of frames by kind; `settings` are display settings."""
     models = {cell["model"]: "Llama"} if "model" in cell else {}
     return View(Frames(frames), display_settings(**{"models": models} | settings), cell)

@@ -12,11 +12,11 @@ from pisoft.faithfulness.perturbation import Perturbations, PerturbationTarget, 
 from pisoft.faithfulness.soft import METRICS, StepEvaluation, measure_draws
 from pisoft.models.model import LanguageModel
 
-WHOLE_BUDGET = 10_000  # tokens: one batch for everything in these tests
+WHOLE_BUDGET = 10_000  # tokens: everything in these tests fits one batch
 
 
 def masks_of(target: PerturbationTarget, masks: np.ndarray) -> Perturbations:
-    """Return given masks, (N, m) for tokens or (N, m, d) for elements."""
+    """Return perturbations by given masks, (N, m) for tokens or (N, m, d) for elements."""
     masks = masks[..., None] if masks.ndim == 2 else masks
     return Perturbations(target, len(masks), lambda number: masks[number])
 
@@ -43,7 +43,7 @@ def evaluated(
     token_budget: int = WHOLE_BUDGET,
     protocol: Any = "dynamic",
 ) -> list[list[dict[str, Any]]]:
-    """Return the rows of every case, a target with its attribution, evaluated in one block."""
+    """Return the rows of each case (a target and its attribution), evaluated in one block."""
     steps = [StepEvaluation(row, target, settings, seed, model.width) for target, row in cases]
     perturber = Perturber(model, token_budget, protocol)
     measure_draws(perturber, steps, dict.fromkeys(METRICS, range(settings.most_draws)))

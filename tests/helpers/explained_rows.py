@@ -1,4 +1,4 @@
-"""Rows of prompts, answers, scores and evaluations, as a run would leave them, made by hand."""
+"""Hand-made rows of prompts, answers, scores and evaluations, like those of a run."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ DRAWN = ("distances", "total_variations", "log_probability_changes")
 
 
 def record(sample_id, status="ok", cluster=None):
-    """Return a row of `datasets` of which only the status and the cluster are read."""
+    """Return a row of `datasets`; only its status and cluster are read."""
     unread = {"fields": {}, **dict.fromkeys(("label", "answer", "evidence", "counterfactuals"))}
     return {**unread, "sample_id": sample_id, "cluster": cluster, "status": status}
 
@@ -25,22 +25,22 @@ def prompt(sample_id, texts, evidence=None, status="ok"):
     """Return a row of `prompts` whose content tokens have these texts."""
     every = [*BEFORE, *texts, *AFTER]
     content = [False] * len(BEFORE) + [True] * len(texts) + [False] * len(AFTER)
-    inside = None if evidence is None else [place in evidence for place in range(len(texts))]
+    inside = None if evidence is None else [index in evidence for index in range(len(texts))]
     return {
         "sample_id": sample_id, "status": status, "truncated": False,
         "prompt_text": "".join(every), "token_texts": every, "input_ids": list(range(len(every))),
         "content_mask": content, "user_mask": content,
-        "bos_mask": [place == 0 for place in range(len(every))],
+        "bos_mask": [index == 0 for index in range(len(every))],
         "evidence_mask": inside and [False] * len(BEFORE) + inside + [False] * len(AFTER),
         "counterfactuals": None, "label": None, "label_token_ids": [], "label_words": [],
     }  # fmt: skip
 
 
 def prompt_of_ids(sample_id, ids, content, **changes):
-    """Return a row of `prompts` with these tokens, of which those at some positions are content."""
-    places = range(len(ids))
-    inside = [place in content for place in places]
-    masks = {"content_mask": inside, "user_mask": inside, "bos_mask": [p == 0 for p in places]}
+    """Return a row of `prompts` with these tokens; `content` holds the content's positions."""
+    positions = range(len(ids))
+    inside = [index in content for index in positions]
+    masks = {"content_mask": inside, "user_mask": inside, "bos_mask": [p == 0 for p in positions]}
     tokens = {"input_ids": list(ids), "token_texts": ["x"] * len(ids)}
     return prompt(sample_id, []) | tokens | masks | changes
 
@@ -50,7 +50,7 @@ def answer(sample_id, label=None, predicted=None, steps=(0,), status="ok"):
     count = max(steps, default=-1) + 1
     return {
         "sample_id": sample_id, "status": status, "output_text": "so it is",
-        "output_ids": [1] * count, "output_token_texts": [f" t{place}" for place in range(count)],
+        "output_ids": [1] * count, "output_token_texts": [f" t{index}" for index in range(count)],
         "steps": list(steps), "target_ids": [1] * len(steps), "runner_up_ids": [], "margins": [],
         "predicted_label": predicted, "counterfactual_labels": None, "label": label,
         "correct": None if predicted is None else predicted == label,
@@ -58,8 +58,8 @@ def answer(sample_id, label=None, predicted=None, steps=(0,), status="ok"):
     }  # fmt: skip
 
 
-def of_samples(samples):
-    """Return a row of `prompts` and one of `generations` for each sample; all of it is content."""
+def explained_samples(samples):
+    """Return a row of `prompts` and one of `generations` per sample; all tokens are content."""
     pairs = []
     for sample in samples:
         ids = sample.prompt_ids
@@ -84,7 +84,7 @@ def attribution(sample_id, raw, step=0, status="ok"):
 
 
 def soft(sample_id, scores, grid, step=0, status="ok"):
-    """Return the rows of `soft` of one step, with α by a bracketing solver of SciPy."""
+    """Return the rows of `soft` for one step, with α from SciPy's bracketing solver."""
     scores = np.clip(scores, FLOOR, 1 - FLOOR)
     keys = {"sample_id": sample_id, "step": step, "perturbable": len(scores), "status": status}
     keys |= dict.fromkeys(name for name in SCHEMAS["soft"].names if name not in keys)
@@ -110,10 +110,10 @@ def write(folder, kind, rows, *parts, dataset=DATASET):
 
 
 def write_scores(folder, raw, n_tokens, variant=None):
-    """Write prompts of so many content tokens, and scores of them; return the files by kind.
+    """Write prompts with `n_tokens` content tokens, and their scores; return the files by kind.
 
-    `raw` is {method: {sample: scores of each step}}; None: it failed. `n_tokens` is of all samples,
-    or by sample.
+    `raw` is {method: {sample: scores of each step}}, None for failed steps. `n_tokens` is one
+    number for all samples, or given by sample.
     """
     samples = next(iter(raw.values()))
     counts = n_tokens if isinstance(n_tokens, dict) else dict.fromkeys(samples, n_tokens)

@@ -1,4 +1,4 @@
-"""A stand-in for a GPU: it computes on the CPU, and refuses to mix tensors of the two."""
+"""A fake GPU: it computes on the CPU, but rejects operations that mix tensors of both devices."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 from torch.utils._pytree import tree_leaves, tree_map
 
-DEVICE = torch.device("meta")  # needs no hardware; only here do its tensors have values
+DEVICE = torch.device("meta")  # needs no hardware; its tensors have values only here
 ACROSS = {"aten::_to_copy", "aten::copy_", "aten::to"}  # from one device to the other
 INDEXED = {"aten::index", "aten::index_put", "aten::index_put_", "aten::_index_put_impl_"}
 WAITING = {"aten::_local_scalar_dense", "aten::nonzero", "aten::equal", "aten::masked_select"}
-# What torch raises when a GPU is out of memory.
+# Errors that torch raises when a GPU is out of memory.
 ERRORS = (
     torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB."),
     RuntimeError("CUDA error: out of memory\nCompile with `TORCH_USE_CUDA_DSA`"),
@@ -28,15 +28,15 @@ ERRORS = (
 
 
 class FakeGpu(TorchDispatchMode):
-    """Tensors of :data:`DEVICE` have values while this is entered.
+    """A context in which tensors of :data:`DEVICE` have values.
 
     Args:
-        error: what an operation on the device raises, once.
+        error: raised once by an operation on the device.
         at: number of that operation.
 
     Attributes:
-        operations: on the device, so far.
-        waits: how often the CPU has waited for values.
+        operations: number of operations on the device so far.
+        waits: number of times the CPU waited for values.
     """
 
     def __init__(self, error: Exception | None = None, at: int = 0) -> None:
@@ -67,7 +67,7 @@ class FakeGpu(TorchDispatchMode):
                     module._buffers[name] = _Tensor(tensor)
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """Run an operation on the values, and put what it gives where a GPU would have it."""
+        """Run an operation on the CPU, and return its output on the device that a GPU would use."""
         name, leaves = func._schema.name, tree_leaves((args, kwargs))
         here = [leaf for leaf in leaves if isinstance(leaf, _Tensor)]
         asked = [leaf for leaf in leaves if isinstance(leaf, torch.device)]
@@ -81,7 +81,7 @@ class FakeGpu(TorchDispatchMode):
             output = func(*tree_map(_on_cpu, args), **tree_map(_on_cpu, kwargs or {}))
         if device.type == "cpu" or (name == "aten::copy_" and not isinstance(args[0], _Tensor)):
             return output
-        same = {id(tensor.values): tensor for tensor in here}  # of operations in place
+        same = {id(tensor.values): tensor for tensor in here}  # of in-place operations
         return tree_map(lambda leaf: same[id(leaf)] if id(leaf) in same else _put(leaf), output)
 
     def _note(self, name: str, device: torch.device) -> None:
@@ -110,11 +110,11 @@ class _Tensor(torch.Tensor):
 
     @classmethod
     def __torch_dispatch__(cls, func: Any, *_: Any) -> Any:
-        raise RuntimeError(f"{func} on a tensor of a device that has been left")
+        raise RuntimeError(f"{func} on a tensor outside its FakeGpu context")
 
 
 class _Conversions(TorchFunctionMode):
-    """Conversions of tensors that no dispatch mode sees."""
+    """Tensor conversions that dispatch modes do not see."""
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
@@ -146,7 +146,7 @@ def _put(leaf: Any) -> Any:
 
 
 def _is_elsewhere(leaf: Any) -> bool:
-    """Tell whether an operand is a tensor of the CPU, and no number, which a GPU takes."""
+    """Return whether an operand is a CPU tensor other than a scalar, which a GPU would accept."""
     return isinstance(leaf, torch.Tensor) and not isinstance(leaf, _Tensor) and leaf.dim() > 0
 
 
@@ -155,5 +155,5 @@ def _on_cpu(leaf: Any) -> Any:
         return torch.device("cpu")
     if isinstance(leaf, _Tensor):
         return leaf.values
-    assert getattr(leaf, "device", None) != DEVICE, "a tensor that no mode has seen"
+    assert getattr(leaf, "device", None) != DEVICE, "a tensor that bypassed the dispatch mode"
     return leaf

@@ -1,6 +1,6 @@
-"""Tiny models of random weights of every family, with what sets the family apart switched on.
+"""Tiny random-weight models of every family, with the family's special features switched on.
 
-Windows are shorter than the prompt, caps and scales are felt, biases and sinks are not zero.
+Windows are shorter than the prompt, caps and scales matter, biases and sinks are not zero.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ LINEAR = {
 GPT = {**IDS, "n_embd": 32, "n_layer": 2, "n_head": 4, "n_positions": 64}
 GEMMA_2 = {**WIDE, **TIED, **MIXED, "query_pre_attn_scalar": 8}
 GEMMA_4 = {**WIDE, **TIED, **MIXED, "global_head_dim": 16, "vocab_size_per_layer_input": VOCABULARY}
-SHARING = {  # the last two layers read the keys and values of those before
+SHARING = {  # the last two layers reuse keys and values of earlier layers
     "num_hidden_layers": 4,
     "num_kv_shared_layers": 2,
     "layer_types": 2 * MIXED["layer_types"],
@@ -48,7 +48,7 @@ OPT = {
 }  # fmt: skip
 BLOOM = {**IDS, "hidden_size": 32, "n_layer": 2, "n_head": 4}
 
-# Name in the table, name of the classes in transformers, options of the configuration.
+# Name in the table, class prefix in transformers, configuration options.
 FAMILIES: dict[str, tuple[str, dict[str, Any]]] = {
     "Llama 2, 3": ("Llama", WIDE),
     "Llama 4": ("Llama4Text", {
@@ -174,29 +174,29 @@ def network(
     family: str,
     attention: str,
     dtype: torch.dtype = torch.float64,
-    experts: str | None = "eager",  # what the usual kernel of experts can is no float64
+    experts: str | None = "eager",  # the default kernel for experts lacks float64
 ) -> PreTrainedModel:
-    """Return a network of a family, the same one every time, with an attention implementation."""
+    """Return a family's network with an attention implementation and always the same weights."""
     stem, options = FAMILIES[family]
     config = getattr(transformers, f"{stem}Config")(**copy.deepcopy(options))
     model_class = transformers.AutoModelForCausalLM._model_mapping[type(config)]
     torch.manual_seed(5)
     try:
-        found = model_class._from_config(
+        model = model_class._from_config(
             config, attn_implementation=attention, experts_implementation=experts
         )
-    except KeyError:  # a class that has no attention but its own
+    except KeyError:  # a class with only its own attention
         return network(family, "eager", dtype, experts)
-    found = found.to(dtype).eval()
-    _sharpen(found)
-    return found
+    model = model.to(dtype).eval()
+    _sharpen(model)
+    return model
 
 
-def _sharpen(found: PreTrainedModel) -> None:
-    """Make weights so large that attention varies, and biases, norms and sinks all different."""
+def _sharpen(model: PreTrainedModel) -> None:
+    """Scale weights up so that attention varies, and add noise to biases, norms and sinks."""
     generator = torch.Generator().manual_seed(6)
-    ends = found.get_input_embeddings().weight, found.get_output_embeddings().weight
-    for name, parameter in sorted(found.named_parameters()):
+    ends = model.get_input_embeddings().weight, model.get_output_embeddings().weight
+    for name, parameter in sorted(model.named_parameters()):
         noise = torch.randn(parameter.shape, generator=generator, dtype=parameter.dtype)
         if any(parameter is end for end in ends):
             parameter.data.mul_(20)

@@ -1,4 +1,4 @@
-"""Settings of jobs that fetch the records of a dataset."""
+"""Settings of jobs that fetch dataset records."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pisoft.config.jobs.records import FetchJob
 
 
 def fetch_job(source: Any, **changes: Any) -> FetchJob:
-    """Return settings for texts in the column `text`, without labels, with some changed."""
+    """Return settings for unlabelled texts in the column `text`, with overrides."""
     values = {
         "dataset": "d", "task": "generation", "source": source, "labels": None,
         "fields": {"text": TextField(column="text")}, "id_column": None, "answer_column": None,
@@ -27,5 +27,5 @@ def file_source(path: Path, content: bytes | str, form: str, **more: Any) -> Fil
 
 
 def json_lines(path: Path, records: Iterable[Any], **more: Any) -> FileDataset:
-    """Write records, a line each, and return the file as a source."""
+    """Write records as JSON lines, and return the file as a source."""
     return file_source(path, "".join(json.dumps(one) + "\n" for one in records), "jsonl", **more)

@@ -1,4 +1,4 @@
-"""A finished run with everything that is hard to show, for tests of the attribution explorer."""
+"""A finished run with many hard-to-display cases, for tests of the attribution explorer."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ LONG = tuple(f" word{number}" for number in range(3000))
 
 @dataclass(frozen=True)
 class Record:
-    """A sample between a beginning-of-sequence token and a template's end."""
+    """A sample between a beginning-of-sequence token and the template's last tokens."""
 
     name: str
     content: Sequence[str]
@@ -59,7 +59,7 @@ class Record:
 
     @property
     def tokens(self) -> list[str]:
-        """The prompt's token texts; none of a sample that failed."""
+        """The prompt's token texts; empty if the sample failed."""
         return ["<s>", *self.content, "[/INST]", "\n\n"] if self.status == OK else []
 
 
@@ -132,13 +132,13 @@ def write_run(
     datasets: Mapping[str, Sequence[Record]] = DATASETS,
     aggregated: bool = False,
 ) -> Run:
-    """Write the run; `mine` has no file of dataset `open`, and failed for sample `bytes`.
+    """Write the run; method `mine` has no file for dataset `open` and fails on sample `bytes`.
 
     Args:
-        folder: where to.
-        normalisation: of raw scores.
-        datasets: their samples.
-        aggregated: whether each step is evaluated with the mean of a sample's scores.
+        folder: output folder.
+        normalisation: normalisation of raw scores.
+        datasets: samples by dataset.
+        aggregated: whether each step is evaluated with its sample's mean scores.
     """
     run = Run({kind: [] for kind in ("prompts", "generations", "attributions", "soft")})
     for model in MODELS:
@@ -171,18 +171,18 @@ def write_run(
 
 
 def packed_data(page: str) -> str:
-    """Return the packed data of a page as they stand there."""
+    """Return the packed data of a page, unchanged."""
     (text,) = re.findall(r'<script type="application/gzip" id="data">(.*?)</script>', page, re.S)
     return text
 
 
 def unpacked(text: str) -> Any:
-    """Return what packed data say."""
+    """Decode packed data."""
     return json.loads(gzip.decompress(base64.b64decode(text)))
 
 
 def _measure(run: Run, model: str, method: str, dataset: str, records: Sequence[Record]) -> None:
-    """Add the sample metrics of a cell; a dataset has evidence if one of its records has."""
+    """Add a cell's sample metrics; a dataset has evidence if any of its records does."""
     generator = np.random.default_rng([ord(letter) for letter in model + method + dataset])
     cell = {"model": model, "method": method, "dataset": dataset}
     evidence = {"": EVIDENCE_METRICS} if any(record.evidence for record in records) else {}
@@ -223,7 +223,7 @@ def steps_of(record: Record) -> list[int]:
 
 
 def _raw(model: str, method: str, record: Record, step: int) -> np.ndarray | None:
-    """Return raw scores, (prompt tokens,): ordinary, extreme, or all equal; None if they failed."""
+    """Return raw scores, (prompt tokens,): ordinary, extreme, or all equal; None on failure."""
     if record.status != OK or (method, record.name) == ("mine", "bytes"):
         return None
     seed = [step, *(ord(letter) for letter in model + method + record.name)]
@@ -294,7 +294,7 @@ def _attribution(record: Record, step: int, raw: np.ndarray | None) -> dict[str,
 def _evaluations(
     scored: Sequence[tuple[Record, int, np.ndarray | None]], normalisation: Any, aggregated: bool
 ) -> Iterator[dict[str, Any]]:
-    """Yield the rows of `soft` of all steps, each of its own scores or all of a sample's mean."""
+    """Yield the rows of `soft` for all steps, from their own or their sample's mean scores."""
     for record, record_lines in itertools.groupby(scored, key=lambda line: line[0]):
         steps, raw = zip(*((step, scores) for _, step, scores in record_lines), strict=True)
         if aggregated and raw[0] is not None:
@@ -308,7 +308,7 @@ def _evaluations(
 def _soft(
     record: Record, step: int, raw: np.ndarray | None, normalisation: Any
 ) -> Iterator[dict[str, Any]]:
-    """Yield the rows of one step, the original metrics first; distances are none of our matter."""
+    """Yield the rows of one step, the original metrics first; distances are left empty."""
     status = _status(record, raw)
     if status == OK and record.name == "degenerate":
         status = DEGENERATE_BASELINE

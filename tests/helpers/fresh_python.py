@@ -1,4 +1,4 @@
-"""Code in a process of its own, which has imported nothing yet."""
+"""Run code in a fresh process, which has imported nothing yet."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SCRIPTS = Path(__file__).parents[2] / "scripts"
 def run_code(
     code: str, *arguments: str, scripts: Path = SCRIPTS
 ) -> subprocess.CompletedProcess[str]:
-    """Run code in a fresh interpreter that sees the package below a folder of scripts."""
+    """Run code in a fresh interpreter that imports the package from a folder of scripts."""
     return subprocess.run(
         [sys.executable, "-c", code, *arguments],
         cwd=scripts.parent, env={**os.environ, "PYTHONPATH": str(scripts)},

@@ -1,4 +1,4 @@
-"""Tables, figures and pages as lines of text, and their comparison with the stored text."""
+"""Tables, figures and pages as lines of text, compared with the stored text."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ from pisoft.tables.writer import render_html
 GOLDEN = Path(__file__).parents[1] / "contract/golden"
 RENEW = "RENEW_GOLDENS"  # an environment variable
 SHOWN_ATTRIBUTE = r'(?:href|aria-label|style|<li class)="([^"]+)"'
-COLOUR_BAR = 100  # values, all of them alike; a heat map has fewer rows
+COLOUR_BAR = 100  # rows; a colour bar has more, a heat map fewer
 MARKS = {"<b>": "*", "</b>": "*", "</th>": " | ", "</td>": " | ", "<small>": " "}
 
 
 def file(case: str, *place: str) -> Path:
-    """Return the golden file of a result set at a place."""
+    """Return the path of a result set's golden file."""
     return GOLDEN.joinpath(case.replace(" ", "-"), *place).with_suffix(".txt")
 
 
 def compare(text: str, golden: Path) -> None:
-    """Fail with the difference if a text is not the stored one, after renewing it if asked to.
+    """Fail with a diff if a text differs from its golden, after renewing the golden if requested.
 
-    The test of a renewed golden fails once, so that its difference is read.
+    A test fails once even if its golden is renewed, so that someone reads the diff.
     """
     stored = golden.read_text("utf-8") if golden.exists() else ""
     if text == stored:
@@ -51,18 +51,18 @@ def compare(text: str, golden: Path) -> None:
 
 
 def table_text(table: Table) -> str:
-    """Return the text of a table's HTML, its best entries between stars, and its CSV's columns."""
+    """Return a table's HTML as text, with best entries between stars, and its CSV columns."""
     page = render_html("table.html.jinja", table=table, warning="", families=False, pages={})
     return "\n".join([*_shown(page), "", f"CSV: {', '.join(table.values)}", ""])
 
 
 def page_text(page: Page) -> str:
-    """Return the text of a page's HTML, with addresses, spoken names, and places in percent."""
+    """Return a page's HTML as text, with links, ARIA labels and styles."""
     return "\n".join([*_shown(render_html("page.html.jinja", page=page), SHOWN_ATTRIBUTE), ""])
 
 
 def _shown(page: str, attribute: str = "(?!)") -> list[str]:
-    """Return the lines of an HTML page's text; attributes that match stand between brackets."""
+    """Return the text lines of an HTML page, with matching attributes in brackets."""
     body = page[page.index("<h1>") : page.index("</main>")]
     for tag, mark in MARKS.items():
         body = body.replace(tag, mark)
@@ -76,12 +76,12 @@ def _shown(page: str, attribute: str = "(?!)") -> list[str]:
 
 
 def _short(text: str) -> str:
-    """Return a text with 2 decimals at most."""
+    """Round the numbers in a text to 2 decimals."""
     return re.sub(r"\d+\.\d{3,}", lambda number: f"{float(number[0]):.2f}", text)
 
 
 def figure_text(figure: Figure) -> str:
-    """Return a drawn figure's titles, labels, legends and data, a line each."""
+    """Return a drawn figure's titles, labels, legends and data, one per line."""
     lines = [*map(_text, figure.texts), *map(_legend, figure.legends)]
     for number, panel in enumerate(figure.axes):
         lines += ["", f"panel {number}: {panel.get_title()!r}", *_panel(panel)]
@@ -130,6 +130,6 @@ def _label(artist: Any) -> str:
 
 
 def _numbers(values: Any) -> str:
-    """Return numbers with 4 decimals at most, zero without sign."""
+    """Return numbers rounded to 4 decimals, without negative zeros."""
     numbers = np.round(np.asarray(np.ma.filled(values, np.nan), float), 4) + 0.0
     return str(numbers.tolist()).replace(" ", "")

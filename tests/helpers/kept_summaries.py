@@ -1,4 +1,4 @@
-"""The leaderboard's entry of a run of a copy of the project."""
+"""Leaderboard entries of runs in a copy of the project."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import keep_summary
 
 
 def keep_summary_of(project: Any, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Keep the summary of a finished run, with its samples' values; return the entry's file."""
+    """Keep a finished run's summary with sample values, and return the leaderboard entry's file."""
     monkeypatch.chdir(project.folder)
     _, load_method = keep_summary.CATALOGUE
     monkeypatch.setattr(keep_summary, "CATALOGUE", (project.folder / "config", load_method))

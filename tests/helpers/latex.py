@@ -1,4 +1,4 @@
-"""Typesetting of tables with a real LaTeX, for tests."""
+"""Typeset tables with a real LaTeX, for tests."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 needs_latex = pytest.mark.skipif(shutil.which("pdflatex") is None, reason="pdflatex is not on PATH")
-# Two columns of 7.7 cm on a page of 24.7 cm, as narrow as conferences have them.
+# Two columns of 7.7 cm on a page of 24.7 cm, like the narrow styles of conferences.
 PREAMBLE = """\\documentclass[twocolumn]{article}
 \\usepackage{booktabs}
 \\setlength{\\textwidth}{16cm}
@@ -18,12 +18,12 @@ PREAMBLE = """\\documentclass[twocolumn]{article}
 \\setlength{\\textheight}{24.7cm}
 \\setlength{\\topmargin}{-2cm}
 """
-# What is wider than its column, or longer than its page.
+# Log lines about boxes wider than their column or longer than their page.
 TOO_LARGE = re.compile(r"Overfull \\[hv]box .*|.*Float too large.*")
 
 
 def typeset(*paths: Path) -> str:
-    """Typeset a paper of two columns that reads files, check that all fit; return the log."""
+    """Typeset files in a two-column paper, check that all fit, and return the log."""
     document = paths[0].with_suffix(".paper.tex")
     read = "\n".join(f"\\input{{{path}}}\n\\clearpage" for path in paths)
     document.write_text(

@@ -1,4 +1,4 @@
-"""Memory that runs out: a stand-in, to the byte, for that of a GPU."""
+"""A byte-exact simulation of limited GPU memory."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from torch.utils._pytree import tree_leaves
 
 
 class Memory(TorchDispatchMode):
-    """Counts the bytes of tensors that are made inside and still alive, backward passes included.
+    """Counts the bytes of live tensors that were created inside, including backward passes.
 
     Args:
-        limit: bytes; beyond it, torch's error is raised.
+        limit: bytes; beyond it, torch's out-of-memory error is raised.
 
     Attributes:
-        peak: the most bytes that were alive at once.
+        peak: largest number of bytes alive at once.
     """
 
     def __init__(self, limit: float = math.inf) -> None:
@@ -30,7 +30,7 @@ class Memory(TorchDispatchMode):
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
     ) -> Any:
-        """Run an operation and count what it has made."""
+        """Run an operation and count the bytes of its outputs."""
         output = func(*args, **(kwargs or {}))
         for tensor in tree_leaves(output):
             if isinstance(tensor, torch.Tensor):
@@ -45,5 +45,5 @@ class Memory(TorchDispatchMode):
 
     @property
     def held(self) -> int:
-        """The bytes that are alive."""
+        """Number of bytes alive now."""
         return sum(self._held.values())

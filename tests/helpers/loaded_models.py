@@ -8,7 +8,7 @@ from pisoft.config.jobs.fields import LoadedModel
 
 
 def local_model(**changes: Any) -> LoadedModel:
-    """Return settings of a model in a folder, in float32 on the CPU, with some changed."""
+    """Return settings of a local model in float32 on the CPU, with overrides."""
     values = {
         "name": "toy", "repository": None, "revision": None, "dtype": "float32",
         "quantization": "none", "device": "cpu",

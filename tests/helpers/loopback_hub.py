@@ -1,4 +1,4 @@
-"""A small Hugging Face hub on this machine: the few addresses that its client libraries ask for."""
+"""A minimal Hugging Face hub on loopback: only the endpoints that the client libraries call."""
 
 from __future__ import annotations
 
@@ -13,32 +13,32 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import unquote
 
-GOOD_TOKEN, STRANGER = "hf_good", "hf_stranger"  # of an account with access, and of one without
+GOOD_TOKEN, STRANGER = "hf_good", "hf_stranger"  # tokens of accounts with and without access
 API = re.compile(r"/api/(models|datasets)/(\w+/[\w-]+)(?:/(refs|auth-check|[\w-]+/.*))?")
 FILE = re.compile(r"/(datasets/)?(\w+/[\w-]+)/resolve/([^/]+)/(.+)")
 
 
 @dataclass
 class Repository:
-    """What the hub holds of a repository; its latest commit is that of `main`."""
+    """A repository of the hub; `main` is its latest commit."""
 
     commits: dict[str, dict[str, bytes]] = field(default_factory=dict)
     refs: dict[str, str] = field(default_factory=dict)
     gated: bool = False
-    cut: int | None = None  # bytes of weights or data after which the connection breaks off
-    status: int | None = None  # answered to everything
+    cut: int | None = None  # bytes of weights or data after which a download breaks off
+    status: int | None = None  # HTTP status of every response
 
     def commit(self, files: Mapping[str, bytes]) -> str:
         """Add a commit, move `main` to it, and return its hash."""
-        made = hashlib.sha1(repr((sorted(files.items()), len(self.commits))).encode()).hexdigest()
-        self.commits[made] = dict(files)
-        self.refs["main"] = made
-        return made
+        digest = hashlib.sha1(repr((sorted(files.items()), len(self.commits))).encode()).hexdigest()
+        self.commits[digest] = dict(files)
+        self.refs["main"] = digest
+        return digest
 
 
 @dataclass
 class Hub:
-    """The hub's address, what it holds by kind and name, and what it was asked for."""
+    """The hub's address, its repositories by kind and name, and the requests it received."""
 
     address: str
     repositories: dict[tuple[str, str], Repository] = field(default_factory=dict)
@@ -48,14 +48,14 @@ class Hub:
         self, name: str, files: Mapping[str, bytes], kind: str = "models", **facts: Any
     ) -> Repository:
         """Add a repository of one commit."""
-        made = self.repositories[kind, name] = Repository(**facts)
-        made.commit(files)
-        return made
+        repository = self.repositories[kind, name] = Repository(**facts)
+        repository.commit(files)
+        return repository
 
 
 @contextmanager
 def loopback_hub() -> Iterator[Hub]:
-    """Serve a hub, empty at first, as long as the block lasts."""
+    """Serve a hub, empty at first, within a `with` block."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
     server.hub = hub = Hub(f"http://127.0.0.1:{server.server_port}")  # type: ignore[attr-defined]
     thread = threading.Thread(target=server.serve_forever)
@@ -93,7 +93,7 @@ class _Handler(BaseHTTPRequestHandler):
     do_HEAD = do_POST = do_GET
 
     def _repository(self, hub: Hub, kind: str, name: str, closed: bool) -> Repository | None:
-        """Return a repository; answer for one that is absent, or closed to the caller's token."""
+        """Return a repository; send an error if it is missing or the token has no access."""
         repository = hub.repositories.get((kind, name))
         token = self.headers.get("Authorization", "").removeprefix("Bearer ")
         if token not in ("", GOOD_TOKEN, STRANGER):

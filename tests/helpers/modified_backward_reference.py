@@ -1,7 +1,7 @@
-"""Modified backward passes, operation by operation, on a network's own eager forward.
+"""Reference for modified backward passes: operation by operation, on a network's eager forward.
 
-Every function of torch that the network calls is looked at as it runs; no module is recognised, and
-no hook or probe of ours takes part.
+It intercepts every torch function that the network calls. It does not depend on module types and
+uses none of our hooks or probes.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ from transformers import PreTrainedModel
 from helpers.eager_reference import logits
 from helpers.random_models import VOCABULARY
 
-UNKNOWN = 0  # of the numbered tokenizer, which has no token for a space
+UNKNOWN = 0  # id in the numbered tokenizer, which has no token for a space
 
 
 def part(tensor: torch.Tensor, factor: float) -> torch.Tensor:
-    """Return the tensor with a part of its gradient."""
+    """Return the tensor with its gradient scaled by a factor."""
     return factor * tensor + (1 - factor) * tensor.detach()
 
 
 @dataclass
 class Operations(TorchFunctionMode):
-    """Other derivatives of roots, activations, products with activations, and the softmax.
+    """Modifies derivatives of roots, activations, products with activations, and the softmax.
 
     Args:
-        query_key, value: shares of the gradients inside attention.
-        gate, up: shares in a product with an activation; 0: none.
+        query_key, value: gradient factors inside attention.
+        gate, up: gradient factors in a product with an activation; 0: none.
         straight: activations are z times a constant.
         tempered: the softmax is differentiated at temperature 2.
     """
@@ -58,13 +58,13 @@ class Operations(TorchFunctionMode):
         mask: Any,
         **more: Any,
     ) -> torch.Tensor:
-        """Call eager attention with the shares of its inputs."""
+        """Call eager attention with scaled gradients of its inputs."""
         query, key = part(query, self.query_key), part(key, self.query_key)
         value = part(value, self.value)
         self.in_attention = True
         if (
             getattr(module, "sinks", None) is not None
-        ):  # where it is no logit of one softmax, as in Granite SWA
+        ):  # not every class treats sinks as logits of one softmax, e.g. Granite SWA
             group = query.shape[1] // key.shape[1]
             key, value = (one.repeat_interleave(group, dim=1) for one in (key, value))
             scores = query @ key.transpose(2, 3) * more["scaling"] + mask
@@ -100,7 +100,7 @@ class Operations(TorchFunctionMode):
             return output.detach()
         if name in ("silu", "gelu", "relu"):
             if self.straight:
-                z = args[0]  # zero in what a router gives nothing to
+                z = args[0]  # zero for experts that the router skips
                 output = z * (output / z.where(z != 0, 1)).detach()
             self.activated.append(output)
         return output

@@ -1,4 +1,4 @@
-"""The jobs that Snakemake plans, in this process, of a run whose jobs it takes for done."""
+"""Plan runs with Snakemake in this process, some with jobs that count as done."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[2]
 
 @contextmanager
 def planned(folder: Path, run_file: dict[str, Any], until: Iterable[str] = ()) -> Iterator[Any]:
-    """Plan a run whose results go into a folder, up to some rules, and give Snakemake's DAG.
+    """Plan a run with results in a folder, up to given rules, and yield Snakemake's DAG.
 
     Raises:
         WorkflowError: the run file is refused.
@@ -42,7 +42,7 @@ def planned(folder: Path, run_file: dict[str, Any], until: Iterable[str] = ()) -
 
 
 def take_for_done(folder: Path, run_file: dict[str, Any]) -> None:
-    """Put empty results of every job of a run into a folder, and Snakemake's records of them."""
+    """Write empty results of every job of a run into a folder, with Snakemake's records of them."""
     with planned(folder, run_file) as dag:
         for job in chain.from_iterable(dag.toposorted()):
             for file in job.output:
@@ -54,13 +54,13 @@ def take_for_done(folder: Path, run_file: dict[str, Any]) -> None:
 
 
 def outdated(folder: Path, run_file: dict[str, Any]) -> dict[str, str]:
-    """Return the outputs below the run's folder that would be made now, and the rule of each."""
+    """Return the outputs that a run would make now, relative to its folder, with their rules."""
     with planned(folder, run_file) as dag:
         return _outputs(dag.needrun_jobs(exclude_finished=False))
 
 
 def outputs(folder: Path, run_file: dict[str, Any]) -> dict[str, str]:
-    """Return all outputs of a run likewise."""
+    """Return all outputs of a run, relative to its folder, with their rules."""
     with planned(folder, run_file) as dag:
         return _outputs(dag.jobs)
 

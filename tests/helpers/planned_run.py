@@ -1,4 +1,4 @@
-"""A small run to plan in tests, of models and datasets that are nowhere."""
+"""A small run for tests of the plan, with models and datasets that do not exist."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pisoft.config.loading import load_config
 from pisoft.config.resolved import Config
 from pisoft.cost.lengths import SampleLengths
 
-# Beginnings of the rules that only ask for a commit, or turn results into numbers and pages.
+# Prefixes of rules that only resolve a commit, or turn results into numbers and pages.
 SHORT = (
     *("resolve", "make_masked", "construct", "summarise", "validate", "normalise", "check"),
     *("estimate", "decide", "compare", "tabulate", "plot", "build_explorer", "build_figure_pages"),
@@ -54,8 +54,8 @@ def run_of(entries: dict[str, Any] | None = None, **changes: Any) -> Config:
     """Return a run of one model, a dataset of each task and two methods.
 
     Args:
-        entries: keys of catalogue entries to change, by `models.small` and the like.
-        changes: keys of the run file.
+        entries: changed keys of catalogue entries, by `models.small` and the like.
+        changes: changed keys of the run file.
     """
     raw = copy.deepcopy(RUN) | changes
     for place, keys in (entries or {}).items():

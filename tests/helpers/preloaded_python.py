@@ -1,10 +1,10 @@
-"""Python that has imported the libraries already: a job of a model starts in a fifth of the time.
+"""A Python with preloaded libraries, in which a job with a model starts five times as fast.
 
-:func:`interpreter` returns a program that is called as Python is, with a script. It hands the call
-to a server, which forks. The script sees the program as `sys.executable`, so jobs of a Snakemake
-that was started by it start as fast.
+:func:`interpreter` returns a program that is called like Python, with a script. It passes the call
+to a server, which forks. The script sees the program as `sys.executable`, so a Snakemake started
+by it starts its jobs as fast.
 
-This module is also the server; it imports nothing of the project.
+This module is also the server; it imports nothing from the project.
 """
 
 from __future__ import annotations
@@ -54,16 +54,16 @@ with socket.socket(socket.AF_UNIX) as server:
 
 
 def plain_environment() -> dict[str, str]:
-    """Return an environment in which nothing but a command itself leads to the packages."""
+    """Return an environment in which only the command itself gives access to the packages."""
     kept = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "VIRTUAL_ENV"))}
     return {**kept, "PATH": "/usr/local/bin:/usr/bin:/bin", "HF_HUB_OFFLINE": "1"}
 
 
 def interpreter(with_hub: bool = True) -> str:
-    """Return the program.
+    """Return the path of the program.
 
     Args:
-        with_hub: whether it has imported the libraries that read variables about the hub.
+        with_hub: also preload the libraries that read environment variables of the hub.
     """
     return started(HUB_LIBRARIES if with_hub else ())
 
@@ -87,11 +87,11 @@ def started(libraries: tuple[str, ...]) -> str:
 
 
 def serve(address: str) -> None:
-    """Fork for every call, until standard input ends; return in the forks alone."""
+    """Fork for every call until standard input ends; return only in the forks."""
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(address)
         listener.listen()
-        signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for those who watch
+        signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nothing waits for the watchers
         print(flush=True)
         while sys.stdin not in select.select([listener, sys.stdin], [], [])[0]:
             connection, _ = listener.accept()
@@ -103,7 +103,7 @@ def serve(address: str) -> None:
 
 
 def watch(connection: socket.socket) -> None:
-    """Return in a fork that is to run the script; send its status, or kill it with its caller."""
+    """Return in a fork that runs the script; send its status, or kill it with its caller."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     size, files, *_ = socket.recv_fds(connection, 8, 3)
     with connection.makefile("rb") as stream:
@@ -123,7 +123,7 @@ def watch(connection: socket.socket) -> None:
 def prepare(
     files: list[int], program: str, line: list[str], folder: str, environment: Mapping[str, str]
 ) -> None:
-    """Make this process what a fresh one would be."""
+    """Make this process look like a fresh one."""
     os.setsid()
     for number, file in enumerate(files):
         os.dup2(file, number)
@@ -136,7 +136,7 @@ def prepare(
 
 
 def run_and_end(script: str) -> NoReturn:
-    """Run a script and end as Python does, but for freeing all that is imported: half a second."""
+    """Run a script and exit like Python, but without freeing imports, which takes half a second."""
     status: object = None
     try:
         runpy.run_path(script, run_name="__main__")
@@ -159,6 +159,6 @@ if __name__ == "__main__":
     for library in (*LIBRARIES, *sys.argv[2:]):
         importlib.import_module(library)
     assert len(sys.argv) > 2 or "huggingface_hub" not in sys.modules
-    gc.freeze()  # collections in forks would copy every page
+    gc.freeze()  # garbage collections in forks would copy every page
     serve(sys.argv[1])
     run_and_end(sys.argv[0])

@@ -28,7 +28,7 @@ ROBERTA_SPECIALS = {
 
 
 def roberta(context: int = 64, vocabulary_size: int = 600) -> MaskedLanguageModel:
-    """Return a RoBERTa with a byte-level tokenizer; 600 entries hold all words of the corpus."""
+    """Return a RoBERTa with a byte-level tokenizer; 600 entries cover all words of the corpus."""
     tokenizer = train_masked_tokenizer(CORPUS, vocabulary_size, context)
     return MaskedLanguageModel(_roberta(tokenizer, context), tokenizer, "random-roberta")
 

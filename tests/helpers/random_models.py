@@ -20,7 +20,7 @@ from pisoft.models.attention import ATTENTION_NAME
 from pisoft.models.model import ExplainedSample, LanguageModel
 
 VOCABULARY = 97
-SMALL = {  # options of configurations as those of Llama
+SMALL = {  # configuration options, named like Llama's
     "vocab_size": VOCABULARY,
     "hidden_size": 32,
     "intermediate_size": 48,
@@ -49,12 +49,12 @@ SHAPES = {
 def model_and_network(
     shape: str, dtype: torch.dtype = torch.float64, layers: int = 3
 ) -> tuple[LanguageModel, torch.nn.Module]:
-    """Return the probed model and an eager model with the same weights, both the caller's alone."""
+    """Return private copies of the probed model and of an eager one with the same weights."""
     return copy.deepcopy(_tried(shape, dtype, layers))
 
 
 def random_model(shape: str, dtype: torch.dtype = torch.float64, layers: int = 3) -> LanguageModel:
-    """Return the probed model alone."""
+    """Return only the probed model."""
     return model_and_network(shape, dtype, layers)[0]
 
 
@@ -77,7 +77,7 @@ def _tried(shape: str, dtype: torch.dtype, layers: int) -> tuple[LanguageModel, 
 
 
 def with_biases(model: LanguageModel) -> LanguageModel:
-    """Give a model biases in values, output projections, gates, and behind the neurons."""
+    """Add biases to a model's value, output, gate and down projections."""
     generator = torch.Generator().manual_seed(2)
     for layer in model.decoder.layers:
         attention, mlp = layer.self_attn, layer.mlp
@@ -108,7 +108,7 @@ EAGER = {"rtol": 1e-4, "atol": 1e-6}
 
 
 def save_random_llama(folder: Path, tokenizer: PreTrainedTokenizerBase, **options: int) -> None:
-    """Save a small Llama with random weights, and its tokenizer; options are of its config."""
+    """Save a small random-weight Llama and its tokenizer; options are passed to its config."""
     token_ids = {
         "vocab_size": len(tokenizer),
         "bos_token_id": tokenizer.bos_token_id,

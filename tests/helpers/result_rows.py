@@ -1,4 +1,4 @@
-"""Small results of hand-made numbers: statistics, comparisons and ranks."""
+"""Small hand-made results: statistics, comparisons and ranks."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CELL = {"protocol": "dynamic", "model": "llama"}
 
 
 def result_row(question: str, value: float | None, **given: Any) -> dict[str, Any]:
-    """Return a row of results; keys that are not given do not apply, other numbers are missing."""
+    """Return a row of results; other keys do not apply, and other numbers are missing."""
     missing = {name: "" if name in TEXTS else None for name in SCHEMAS[question].names}
     counts = {"n": 0, "n_failed": 20} if value is None else {"n": 20, "n_failed": 0}
     return {**missing, "question": question, **CELL, "value": value, **counts, **given}
@@ -33,7 +33,7 @@ def statistics_row(metric: str, dataset: str, method: str, value: float | None, 
 def sample_rows(
     values: Mapping[str, Iterable], metric: str, dataset: str = "sst2", **keys: Any
 ) -> Rows:
-    """Return rows of samples; `values` = {method: values by sample}; None: it failed."""
+    """Return rows of samples; `values` = {method: values by sample}, None on failure."""
     return [
         {
             **{"model": "llama", "dataset": dataset, "metric": metric, **keys},
@@ -53,7 +53,7 @@ def study_rows(
     candidates: Iterable[int] = (1, 2, 4),
     **keys: Any,
 ) -> Rows:
-    """Return rows of `layer_study`; `values` = {depth: {part: by sample}}, alike by all metrics."""
+    """Return rows of `layer_study`, alike for all metrics; `values` = {depth: {part: samples}}."""
     return [
         {
             **{**CELL, "dataset": "sst2", "method": f"grad_ellm-{weights}-{depth}", **keys},
@@ -70,7 +70,7 @@ def study_rows(
 
 
 def rank_rows(metric: str, ranks: Mapping[str, float | None]) -> Rows:
-    """Return rows of `ranks`, the intervals one rank to each side."""
+    """Return rows of `ranks`, with intervals of one rank to each side."""
     rows = []
     for method, rank in ranks.items():
         if rank is not None:
@@ -87,7 +87,7 @@ def rank_rows(metric: str, ranks: Mapping[str, float | None]) -> Rows:
 def comparison_rows(
     metric: str, methods: Iterable[str], together: Iterable[Iterable[str]] = ()
 ) -> Rows:
-    """Return rows of `comparisons` in which only methods of one group do not differ."""
+    """Return rows of `comparisons`; methods of one group do not differ, all others do."""
     groups = [set(group) for group in together]
     return [
         result_row(
@@ -102,12 +102,12 @@ def comparison_rows(
 
 
 def frame(rows: Rows) -> pd.DataFrame:
-    """Return rows as a reader of a summary file gives them: missing numbers are NaN."""
+    """Return rows like a reader of a summary file: missing numbers are NaN."""
     table = pd.DataFrame(rows, columns=None if rows else SCHEMAS["statistics"].names)
     whole = ("n", "n_failed")
     return table.astype({name: float for name in table if name not in (*TEXTS, *whole)})
 
 
 def results(question: str, rows: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
-    """Return rows as a reader of the file gives them; keys and numbers may be missing."""
+    """Return rows like a reader of the file; keys and numbers may be missing."""
     return summary_table(question, [pd.DataFrame(list(rows))]).to_pandas()

@@ -1,4 +1,4 @@
-"""Small result sets that every table and figure can be made from, with labels full of markup."""
+"""Small result sets for every table and figure, with labels full of markup."""
 
 from __future__ import annotations
 
@@ -44,16 +44,16 @@ HOSTILE = "<q> $x_{\\&5%#"
 
 @dataclass(frozen=True)
 class Case:
-    """What a result set holds; all displays are made from each."""
+    """The contents of a result set; all displays are drawn from each."""
 
     methods: tuple[str, ...] = METHODS
     datasets: tuple[str, ...] = DATASETS
     samples: tuple[str, ...] = SAMPLES
     failed: tuple[str, ...] = ()  # methods without any value
-    prompts: bool = True  # else none could be built, so that no later stage has a sample
-    labels: Mapping[str, str] = field(default_factory=dict)  # else they are full of markup
+    prompts: bool = True  # False: none could be built, so later stages have no samples
+    labels: Mapping[str, str] = field(default_factory=dict)  # other labels are full of markup
     models: Mapping[str, str] = field(default_factory=lambda: {"llama": f"Llama {HOSTILE}"})
-    uneven: bool = False  # whether numbers are as in :func:`uneven`
+    uneven: bool = False  # whether :func:`uneven` changes the numbers
     other_settings: Mapping[str, Any] = field(default_factory=dict)  # of the displays
 
     @property
@@ -68,7 +68,7 @@ class Case:
         )
 
     def label(self, name: str) -> str:
-        """Return what a method or dataset is called."""
+        """Return the label of a method or dataset."""
         return self.labels.get(name, f"{name} {HOSTILE}")
 
 
@@ -105,7 +105,7 @@ PLAIN |= {"n_clusters": None}
 ESTIMATED = {"low", "high", "standard_error", "skewness", *TESTED}
 NUMBERS = ESTIMATED | {"value", "rank"}
 FAILURE, FAILED_PROMPT = "nonfinite_attribution", "prompt_too_long"
-BESIDE = {"low": -0.05, "high": 0.05}  # other numbers
+BESIDE = {"low": -0.05, "high": 0.05}  # offsets of other numbers
 LEVELS = (-0.25, 0.0, 0.0625, 0.5, 0.5, 0.75, 0.9996, 1.0)
 VALUES = {
     "timings": (0.0000213, 0.00996, 0.3104, 9.996, 45.2, 1234.5, 16_000.0),
@@ -118,7 +118,7 @@ RESULTS = [kind for kind, file in FILES.items() if file.columns is RESULT]
 
 
 def values_of(case: Case) -> dict[str, dict[Any, Any]]:
-    """Return by kind the values that a column takes, or several together; all are crossed."""
+    """Return column values by kind; columns in a tuple vary together, all others are crossed."""
     methods, datasets = case.methods, case.datasets
     informed, shown = tuple(name for name in methods if name != "random"), (*datasets, "average")
     return {
@@ -264,7 +264,7 @@ def values_of(case: Case) -> dict[str, dict[Any, Any]]:
 
 
 def values_of_further_metrics(case: Case) -> dict[str, dict[Any, Any]]:
-    """Return the same of metrics that are off by default: they change no other row's number."""
+    """Return the same for metrics that are off by default, which change no other row's number."""
     shown = (*case.datasets, "average")
     return {
         "comparisons": {
@@ -287,7 +287,7 @@ def values_of_further_metrics(case: Case) -> dict[str, dict[Any, Any]]:
 
 
 def rows_of(kind: str, case: Case, values: dict[Any, Any]) -> list[dict[str, Any]]:
-    """Return a case's rows of a kind: the same numbers every time; texts and options left out."""
+    """Return a case's rows of a kind, always with the same numbers, without texts and options."""
     numbers = random.Random(kind)
     rows = []
     if "model" in SCHEMAS[kind].names:
@@ -321,8 +321,8 @@ def rows_of(kind: str, case: Case, values: dict[Any, Any]) -> list[dict[str, Any
 def uneven(kind: str, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return rows with ties, negative numbers, gaps and failures, and ranks of their values.
 
-    One row in 16 is missing, and one has no value. Numbers of samples and of clusters differ, and
-    p-values are missing, far from the level, or the level itself.
+    One row in 16 is missing, and one in 16 has no value. Counts of samples and clusters differ, and
+    p-values are missing, far from the significance level, or equal to it.
     """
     numbers = random.Random(f"uneven {kind}")
     kept = []
@@ -367,21 +367,21 @@ def with_ranks(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def plain(kind: str, column: pa.Field, number: float) -> Any:
-    """Return what a column holds that is not listed; keys of results are then empty."""
+    """Return the default value of a column; it is empty for keys of results."""
     is_result = kind in RESULTS
     if is_result and column.name in ("dataset", "position"):
         return {"dataset": "", "position": None}[column.name]
     if column.name in PLAIN:
         return PLAIN[column.name]
     if column.name.startswith("p_"):
-        return number**6  # on both sides of the level
+        return number**6  # on both sides of the significance level
     if pa.types.is_floating(column.type):
         return number + BESIDE.get(column.name, 0)
     return 1 if pa.types.is_integer(column.type) else "" if is_result else None
 
 
 def samples_of(kind: str, case: Case, failed: bool, numbers: random.Random) -> list[dict[str, Any]]:
-    """Return rows of single samples of a model and dataset, and of a method where it has some."""
+    """Return sample rows for a model and dataset, and for a method if the kind has methods."""
     status = "ok" if case.prompts else FAILED_PROMPT
     if kind == "prompts":
         rows = [explained_rows.prompt(name, TEXTS, [1, 2], status) for name in case.samples]

@@ -1,4 +1,4 @@
-"""Summaries, tables and figures made by their scripts, which are called as the rules call them."""
+"""Run the scripts of summaries, tables and figures with the arguments that rules pass."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ SCRIPTS = Path(pisoft.__file__).parents[1]
 SUMMARISE, TABULATE, PLOT = "summarise_results", "tabulate_results", "plot_results"
 
 Settings = Any
-"""A slice of the configuration, or what its JSON holds."""
+"""A slice of the configuration, or the content of its JSON."""
 Paths = Mapping[str, Path | Sequence[Path]]
-"""One file or more of each kind."""
+"""One or more files of each kind."""
 
 
 def summarise(name: str, settings: Settings, files: Paths, outputs: Mapping[str, Path]) -> None:
@@ -40,13 +40,13 @@ def summary_rows(
 
 
 def display_arguments(path: str, settings: Settings, files: Paths, folder: Path) -> list[str]:
-    """Return what a script that makes a table or a figure is called with.
+    """Return the arguments of a script that draws a table or a figure.
 
     Args:
-        path: its name, and what it shows.
-        settings: some of those of displays, or all of them.
-        files: by kind, a file, or the pattern of several.
-        folder: where it is written.
+        path: name of the display, and its cell.
+        settings: all display settings, or overrides of the defaults.
+        files: a file by kind, or the pattern of several.
+        folder: output folder.
     """
     written = settings if isinstance(settings, DisplayJob) else display_settings(**settings)
     return [
@@ -56,7 +56,7 @@ def display_arguments(path: str, settings: Settings, files: Paths, folder: Path)
 
 
 def display_settings(**settings: Any) -> DisplayJob:
-    """Return settings of tables and figures: those given, and plain ones."""
+    """Return settings of tables and figures: simple defaults with overrides."""
     names = {"models": {}, "datasets": {}, "methods": {}} | settings
     plain = {
         "methods_of": dict.fromkeys(names["models"], tuple(names["methods"])),
@@ -72,7 +72,7 @@ def display_settings(**settings: Any) -> DisplayJob:
 
 
 def arguments(name: str, settings: Settings, files: Paths) -> list[str]:
-    """Return what the script of summaries is called with, before its outputs."""
+    """Return the arguments of the summary script, without its outputs."""
     written = settings.to_json() if hasattr(settings, "to_json") else json.dumps(settings)
     return [name, "--settings", written, "--files", *pairs(files)]
 
@@ -84,7 +84,7 @@ def pairs(files: Paths) -> list[str]:
 
 
 def main(script: str, *line: str) -> None:
-    """Do a script's work in this process."""
+    """Run a script in this process."""
     spec = spec_from_file_location(f"script_{script}", SCRIPTS / f"{script}.py")
     assert spec is not None
     assert spec.loader is not None
@@ -94,7 +94,7 @@ def main(script: str, *line: str) -> None:
 
 
 def call(script: str, *line: object, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Run a script in a process of its own, to which nothing but the script shows the package."""
+    """Run a script in its own process, where only the script gives access to the package."""
     inherited = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
     return subprocess.run(
         [sys.executable, str(SCRIPTS / f"{script}.py"), *map(str, line)],

@@ -1,4 +1,4 @@
-"""Run files of the runs that tests of the workflow share: a small one, and what is added to it."""
+"""Run files that workflow tests share: a small one, and its extension."""
 
 from __future__ import annotations
 

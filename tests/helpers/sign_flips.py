@@ -1,4 +1,4 @@
-"""Sign-flip tests by every choice of signs, one after the other."""
+"""Exact sign-flip tests, by enumerating all choices of signs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 
 def step_down(parts: np.ndarray) -> list[float]:
-    """Return p-values of columns' sums by max-T, as Westfall and Young's algorithm 2.8 words it."""
+    """Return max-T p-values of column sums, following Westfall and Young's algorithm 2.8."""
     n, count = parts.shape
     flips = list(itertools.product([1, -1], repeat=n))
     sums = [[abs(np.dot(f, parts[:, k])) for k in range(count)] for f in flips]

@@ -1,4 +1,4 @@
-"""A Slurm cluster of one node on loopback, with two pretended GPUs; nothing outside its folder."""
+"""A one-node Slurm cluster on loopback with two fake GPUs; it writes only to its folder."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ import psutil
 
 DAEMONS = ("slurmctld", "slurmd")
 CLIENTS = ("sacct", "sbatch", "srun", "squeue", "scancel", "scontrol", "sinfo")
-SYSTEM = f"{os.environ['PATH']}:/usr/local/sbin:/usr/sbin:/sbin"  # daemons lie there
-PATIENCE = 240  # seconds; many times what anything takes
+SYSTEM = f"{os.environ['PATH']}:/usr/local/sbin:/usr/sbin:/sbin"  # folders of the daemons
+PATIENCE = 240  # seconds; far longer than any step takes
 CONFIGURATION = """\
 ClusterName=test
 SlurmctldHost={host}(127.0.0.1)
@@ -59,7 +59,7 @@ EnforcePartLimits=ALL
 NodeName=n1 NodeAddr=127.0.0.1 CPUs=8 RealMemory=20000 Gres=gpu:2
 PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE
 """
-# Slurm itself calls them where a job runs, before and after it.
+# Slurm calls these on the node of a job, before and after it.
 WITNESSES = {
     "prolog": 'echo "start $SLURM_JOB_ID ${SLURM_JOB_GPUS-}" >> "$(dirname "$0")/../devices"',
     "epilog": 'echo "end $SLURM_JOB_ID" >> "$(dirname "$0")/../devices"',
@@ -71,14 +71,14 @@ Name=gpu File=/dev/tty[0-1] Flags=nvidia_gpu_env
 
 
 def missing() -> str | None:
-    """Return why no cluster can be started here; None if one can."""
+    """Return why no cluster can be started here, or None."""
     absent = [name for name in (*DAEMONS, *CLIENTS) if shutil.which(name, path=SYSTEM) is None]
     if absent:
         return f"no Slurm: {', '.join(absent)} not found (apt install slurm-wlm)"
     if find_spec("snakemake_executor_plugin_slurm") is None:
         return "snakemake-executor-plugin-slurm is not installed"
     if not all(Path(f"/dev/tty{number}").is_char_device() for number in range(2)):
-        return "no devices /dev/tty0 and /dev/tty1 to pretend that they are GPUs"
+        return "no devices /dev/tty0 and /dev/tty1 to use as fake GPUs"
     return None
 
 
@@ -90,7 +90,7 @@ class Cluster:
 
     @property
     def environment(self) -> dict[str, str]:
-        """What commands need to reach this cluster, and no other one."""
+        """Environment in which commands reach this cluster and no other."""
         kept = {k: v for k, v in os.environ.items() if not k.startswith(("SLURM", "SBATCH"))}
         return {
             **kept,
@@ -107,13 +107,13 @@ class Cluster:
         return partitions.stdout.strip() == "idle"
 
     def call(self, *command: str) -> str:
-        """Return what a command of Slurm prints."""
+        """Return the output of a Slurm command."""
         return subprocess.run(
             command, env=self.environment, check=True, capture_output=True, text=True, timeout=60
         ).stdout
 
     def drain(self) -> None:
-        """Let no further job start."""
+        """Prevent further jobs from starting."""
         self.call("scontrol", "update", "NodeName=n1", "State=DRAIN", "Reason=test")
 
     def resume(self) -> None:
@@ -122,9 +122,9 @@ class Cluster:
 
     @contextmanager
     def away(self) -> Iterator[None]:
-        """Suspend the controller until the executor has asked in vain.
+        """Suspend the controller until a query of the executor has failed.
 
-        It then falls back on accounting, which this cluster has none of.
+        The executor then falls back on accounting, which this cluster lacks.
         """
         controller = psutil.Process(int((self.folder / "slurmctld.pid").read_text()))
         failed = self.folder / "away"
@@ -145,7 +145,7 @@ class Cluster:
 
 @contextmanager
 def started(folder: Path) -> Iterator[Cluster]:
-    """Start the daemons in a folder and end them afterwards, whatever happens."""
+    """Start the daemons in a folder, and always end them afterwards."""
     for name in ("state", "spool", "bin"):
         (folder / name).mkdir()
     values = {
@@ -157,7 +157,7 @@ def started(folder: Path) -> Iterator[Cluster]:
     }
     (folder / "slurm.conf").write_text(CONFIGURATION.format(**values), encoding="utf-8")
     (folder / "gres.conf").write_text(DEVICES, encoding="utf-8")
-    # The executor drops SLURM_CONF before it calls Slurm, as clusters have the file in /etc.
+    # The executor drops SLURM_CONF before it calls Slurm, because clusters have the file in /etc.
     clients = {
         name: f'SLURM_CONF={folder}/slurm.conf exec {shutil.which(name, path=SYSTEM)} "$@"'
         for name in CLIENTS
@@ -189,17 +189,17 @@ def started(folder: Path) -> Iterator[Cluster]:
             daemon.wait()
 
 
-def wait_for(condition: Callable[[], object], what: str, patience: float = PATIENCE) -> None:
-    """Return once a condition holds; fail, naming it, if it does not."""
+def wait_for(condition: Callable[[], object], description: str, patience: float = PATIENCE) -> None:
+    """Wait until a condition holds; on timeout, fail with its description."""
     end = time.monotonic() + patience
     while not condition():
         if time.monotonic() > end:
-            raise AssertionError(f"waited {patience} s in vain for {what}")
+            raise AssertionError(f"waited {patience} s in vain for {description}")
         time.sleep(0.2)
 
 
 def free_port() -> int:
-    """Return a port that nothing listens on."""
+    """Return a free port."""
     with socket.socket() as listening:
         listening.bind(("127.0.0.1", 0))
         return int(listening.getsockname()[1])

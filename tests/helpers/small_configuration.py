@@ -1,4 +1,4 @@
-"""A run file and catalogues with one entry of most kinds; nothing of them is downloaded."""
+"""A run file and catalogues with one entry of most kinds; none of them is downloaded."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ CATALOGUE = {
 
 
 def load_tree(tree: Mapping[str, Any], folder: Path) -> Config:
-    """Write catalogues into a folder, and load the run file, `run`, against them."""
+    """Write catalogues into a folder, and load the run file, `run`, with them."""
     for kind in CATALOGUE:
         text = yaml.safe_dump(tree.get(kind), allow_unicode=True)
         (folder / f"{kind}.yaml").write_text(text, encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Evaluated cells made by hand, as files of soft metrics."""
+"""Hand-made evaluated cells, as files of soft metrics."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def soft_row(sample, step, pi, generator, status="ok", draws=4):
 
 
 def soft_rows(steps, seed=1, status=None, draws=4, grid=GRID):
-    """Rows for `steps` = {sample: number of steps}; `status` = {(sample, step): status}."""
+    """Return rows for `steps` = {sample: number of steps}; `status` = {(sample, step): status}."""
     generator = random.Random(seed)
     return [
         soft_row(sample, step, pi, generator, (status or {}).get((sample, step), "ok"), draws)
@@ -52,7 +52,7 @@ def write_soft(folder, rows, cell=CELL):
 
 
 def soft_summaries(folder, rows):
-    """Write the summaries of soft metrics of rows by method, or by method and dataset.
+    """Write summaries of soft metrics from rows by method, or by method and dataset.
 
     Return their files by kind.
     """
@@ -68,14 +68,14 @@ def soft_summaries(folder, rows):
 
 
 def soft_value(row, metric, clamp=True):
-    """Soft-NS or Soft-NC of a row, straight from the definition, of draws as they are stored."""
+    """Return Soft-NS or Soft-NC of a row by their definition, from draws in float32 as stored."""
     mean = statistics.fmean(float(np.float32(x)) for x in row[f"{metric}_distances"])
     ratio = (row["h0"] - mean if metric == "ns" else mean) / row["h0"]
     return max(0.0, ratio) if clamp and metric == "ns" else ratio
 
 
 def mean_curve(rows, sample, of):
-    """Mean over a sample's ok steps by π, None for the original metrics."""
+    """Return the mean over a sample's ok steps by π, with None for the original metrics."""
     values = {}
     for row in rows:
         if row["sample_id"] == sample and row["status"] == "ok":
@@ -84,5 +84,5 @@ def mean_curve(rows, sample, of):
 
 
 def area(points):
-    """Area under straight lines through points (x, y)."""
+    """Return the area under straight lines through points (x, y)."""
     return sum((x2 - x1) * (y1 + y2) / 2 for (x1, y1), (x2, y2) in itertools.pairwise(points))

@@ -24,7 +24,7 @@ MEANS = {
 
 
 def sample_rows(means):
-    """Rows of `soft_samples`; `means` = {(method, dataset): mean}."""
+    """Return rows of `soft_samples`; `means` = {(method, dataset): mean}."""
     rows = []
     for ((method, dataset), mean), number in itertools.product(means.items(), range(3)):
         row = {**CELL, "method": method, "dataset": dataset, "sample_id": f"s{number}"}
@@ -34,14 +34,14 @@ def sample_rows(means):
 
 
 def table_of(display, rows, **settings):
-    """The table that a display makes of samples."""
+    """Return a display's table of samples."""
     names = {"methods": METHODS, "datasets": DATASETS, "families": FAMILIES} | settings
     frames = {**vars(estimated(rows)), **curves_on(GRID)}
     return display.table(view(frames, CELL, **names))
 
 
 def curves_on(grid):
-    """Curves of which only the grid is read."""
+    """Return curves; only their grid is read."""
     curves = frame([result_row("statistics", 0.5, position=pi) for pi in grid])
     return {"curves": curves, "soft_curves": curves.assign(pi=curves["position"])}
 
@@ -51,7 +51,7 @@ def auc_of(rows, **settings):
 
 
 def areas_of(rows, **settings):
-    """The table without statistics that no single sample can rule."""
+    """Return the table with its blocks of AUCs only."""
     table = auc_of(rows, **settings)
     shown = table.values["metric"].isin(AUC_METRICS)
     return replace(table, blocks=table.blocks[: len(AUC_METRICS)], values=table.values[shown])

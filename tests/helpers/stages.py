@@ -1,11 +1,11 @@
-"""Every stage that runs a model in batches, over the same few samples."""
+"""Every stage that runs a model in batches, on the same few samples."""
 
 from functools import partial
 
 import numpy as np
 
 from helpers.attributions import build
-from helpers.explained_rows import of_samples
+from helpers.explained_rows import explained_samples
 from helpers.loaded_models import local_model
 from helpers.random_models import samples
 from pisoft.attribution import available_methods
@@ -21,8 +21,8 @@ from pisoft.faithfulness.soft import METRICS, measure_draws
 from pisoft.models.generation import classify, continue_greedily
 from pisoft.store.parquet import OK
 
-# Without the prompt of equal tokens, of which Grad-ELLM's λ is a quotient of rounding errors.
-LONG, *OTHERS = of_samples(sample for sample in samples() if sample.sample_id != "same")
+# Without the prompt of equal tokens, where Grad-ELLM's λ is a ratio of rounding errors.
+LONG, *OTHERS = explained_samples(sample for sample in samples() if sample.sample_id != "same")
 GRID = (0.2, 0.7)
 FEWER = {
     "integrated_gradients": {"steps": 3},
@@ -86,7 +86,7 @@ def inspected(protocol, operators, model, block, budget):
 
 
 def repeated_in_float32(model, block, budget):
-    """Return what is measured in float32 of a model in half precision: H₀ and ranks of scores."""
+    """Return float32 results of a half-precision model: H₀ and rank agreement of scores."""
     saliency = build("saliency", token_budget=budget)
     rows = list(attribute_block(saliency, model, block))
     compare_with_float32(saliency, model, [[pair] for pair in block], rows)
@@ -97,9 +97,9 @@ def repeated_in_float32(model, block, budget):
     steps = evaluations_of_cell(model, [samples], EvaluationSettings(pi_grid=GRID, draws=1), 1)
     measure_cell(Perturber(model, budget), Perturber(model, budget), steps, 1)
     noisy = [row for step in steps[0] for row in step.rows() if row["h0_noise"] is not None]
-    single = [row["h0"] - row["h0_noise"] for row in noisy]
+    h0 = [row["h0"] - row["h0_noise"] for row in noisy]
     ranks = [row["float32_agreement"] for row in rows if row.get("float32_agreement") is not None]
-    return single + ranks
+    return h0 + ranks
 
 
 STAGES = {

@@ -1,4 +1,4 @@
-"""Tokenizers made on the spot: byte-level BPE like Llama 3, Metaspace BPE like Mistral, GPT-2."""
+"""Tokenizers trained on the fly: byte-level BPE like Llama 3, Metaspace BPE like Mistral, GPT-2."""
 
 from functools import cache
 
@@ -26,7 +26,7 @@ LLAMA_TEMPLATE = (
     "{% endfor %}{% if add_generation_prompt %}"
     "<|start_header_id|>assistant<|end_header_id|>\n\n{% endif %}"
 )
-# As Mistral v0.3: the system message goes into the last turn, and only while that is the user's.
+# Like Mistral v0.3: the system message goes into the last turn, but only if that is the user's.
 MISTRAL_TEMPLATE = (
     "{{ bos_token }}{% set ns = namespace(system='') %}{% for m in messages %}"
     "{% if m['role'] == 'system' %}{% set ns.system = m['content'] + '\n\n' %}"
@@ -74,7 +74,7 @@ def mistral_tokenizer(byte_fallback: bool = True) -> PreTrainedTokenizerFast:
         [pre_tokenizers.Metaspace(), pre_tokenizers.Split(Regex(r"[^▁\p{L}]"), "isolated")]
     )
     _train(backend, specials, [])
-    # Byte tokens were only named as special to enter the vocabulary.
+    # Byte tokens were declared special only to enter the vocabulary.
     model = Tokenizer(backend.model)
     model.pre_tokenizer, model.decoder = whole, backend.decoder
     model.add_special_tokens([AddedToken(text, normalized=False) for text in specials[:5]])
@@ -103,7 +103,7 @@ def gpt2_tokenizer() -> PreTrainedTokenizerFast:
 
 @cache
 def word_tokenizer() -> PreTrainedTokenizerFast:
-    """Characters, and its control token as a word that the model itself knows."""
+    """Character tokens, and a control token that is an ordinary word of the vocabulary."""
     vocabulary = {
         character: index for index, character in enumerate("abcdefghijklmnopqrstuvwxyz<>")
     }

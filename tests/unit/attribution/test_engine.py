@@ -11,7 +11,7 @@ import attribute
 import evaluate_soft
 from helpers.attributions import attribute as attributed
 from helpers.attributions import build
-from helpers.explained_rows import of_samples
+from helpers.explained_rows import explained_samples
 from helpers.limited_memory import Memory
 from helpers.loaded_models import local_model
 from helpers.random_models import model_and_network, random_model, samples
@@ -129,7 +129,7 @@ def clock(monkeypatch):
 
 def test_the_first_run_is_not_timed(model, clock):
     method = Clocked(clock)
-    block = of_samples(samples())
+    block = explained_samples(samples())
     warm_up(method, model, block)
     assert method.calls == [["single"]], "the shortest sample, once"
     rows = attribute_block(method, model, block)
@@ -140,7 +140,7 @@ def test_the_first_run_is_not_timed(model, clock):
 
 def test_batch_time_is_shared_in_proportion_to_the_tokens_read(model, clock):
     method = Clocked(clock, token_budget=36)
-    rows = attribute_block(method, model, of_samples(samples()))
+    rows = attribute_block(method, model, explained_samples(samples()))
     assert method.calls == [["long", "same"], ["short", "single"]]
     seconds = {(row["sample_id"], row["step"]): row["seconds"] for row in rows}
     assert seconds["long", 0] + seconds["long", 5] + seconds["same", 0] == pytest.approx(136)
@@ -183,7 +183,7 @@ def test_checkpointed_layers_give_bitwise_equal_scores(caplog):
     deep, _ = model_and_network("llama-gqa", layers=8)
 
     def rows(count=4):
-        block = of_samples(samples()[:count])
+        block = explained_samples(samples()[:count])
         return attribute_block(build("saliency", token_budget=1), deep, block)
 
     expected = rows()
@@ -214,7 +214,7 @@ def test_checkpointed_layers_give_bitwise_equal_scores(caplog):
 )
 def test_a_sample_fails_only_after_its_inputs_were_tried_one_by_one(model, name, options, ignored):
     """Independently of `internal_batch_size`, and although late tokens share long prefixes."""
-    block = of_samples(samples()[:1])
+    block = explained_samples(samples()[:1])
     with Memory() as one:
         expected = attribute_block(build(name, token_budget=1, **options), model, block)
     method = build(name, token_budget=999, **options | ignored)
@@ -233,7 +233,7 @@ def test_failed_attempts_are_not_timed(model, clock):
                 raise torch.OutOfMemoryError
             return scores
 
-    rows = attribute_block(FailsLate(clock, token_budget=72), model, of_samples(samples()))
+    rows = attribute_block(FailsLate(clock, token_budget=72), model, explained_samples(samples()))
     assert sum(row["seconds"] for row in rows) == pytest.approx(18 * 2 + 6 * 2)
 
 
@@ -246,7 +246,7 @@ def job(tmp_path):
     model_and_network("llama-gqa", torch.float32)[1].save_pretrained(tmp_path / "model")
     kinds = ("prompts", "generations", "output", "times")
     files = {kind: tmp_path / f"{kind}.parquet" for kind in kinds}
-    for kind, rows in zip(kinds[:2], zip(*of_samples(samples()), strict=True), strict=True):
+    for kind, rows in zip(kinds[:2], zip(*explained_samples(samples()), strict=True), strict=True):
         write_rows(files[kind], kind, rows, {})
     settings = AttributeJob(
         model=local_model(), reinitialised_layers=None, masked_model=None, target="label",

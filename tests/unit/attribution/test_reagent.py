@@ -8,7 +8,7 @@ import torch
 from scipy.special import logit, softmax
 
 from helpers.attributions import attribute, build, random_masked_model
-from helpers.explained_rows import of_samples
+from helpers.explained_rows import explained_samples
 from helpers.quick_cases import one_quick
 from helpers.random_models import SHAPES, model_and_network, random_model, samples
 from pisoft.attribution.base import Context
@@ -105,7 +105,7 @@ def test_an_unmet_stopping_rule_gives_the_plain_mean_and_is_reported():
     model, plain = model_and_network("llama-gqa")
     ids = samples()[0].prompt_ids
     worst = int(plain(torch.tensor([ids])).logits[0, -1].argmin())
-    block = of_samples([ExplainedSample("s", ids, [worst], [0], [worst])])
+    block = explained_samples([ExplainedSample("s", ids, [worst], [0], [worst])])
     for top_k, converged in ((1, False), (10**6, True)):
         method = build("reagent", stopping_condition_top_k=top_k, max_probe_steps=2)
         (row,) = attribute_block(method, model, block)

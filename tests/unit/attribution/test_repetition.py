@@ -7,7 +7,7 @@ import torch
 from scipy.stats import spearmanr
 
 from helpers.attributions import build
-from helpers.explained_rows import of_samples
+from helpers.explained_rows import explained_samples
 from helpers.random_models import random_model, samples
 from pisoft.attribution import repetition
 from pisoft.attribution.base import is_compared
@@ -15,7 +15,7 @@ from pisoft.attribution.engine import attribute_block, scores_row, time_row
 from pisoft.attribution.repetition import compare_with_float32
 from pisoft.models.model import LanguageModel
 
-PAIRS = of_samples(samples())
+PAIRS = explained_samples(samples())
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from transformers import LlamaConfig, LlamaForCausalLM
 
 from helpers import evaluations
 from helpers.attributions import build
-from helpers.explained_rows import of_samples, prompt_of_ids
+from helpers.explained_rows import explained_samples, prompt_of_ids
 from helpers.planned_run import sample
 from helpers.random_models import SMALL, VOCABULARY, model_and_network, samples
 from helpers.tiny_tokenizers import numbered_tokenizer
@@ -215,7 +215,7 @@ def test_attribution_reads_the_planned_tokens(monkeypatch):
     pairs = [
         pair
         for sample in samples()
-        for pair in of_samples(
+        for pair in explained_samples(
             replace(step, sample_id=f"{step.sample_id} {step.steps}") for step in sample.apart()
         )
     ]

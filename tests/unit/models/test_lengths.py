@@ -7,7 +7,7 @@ from transformers import LlamaConfig, LlamaForCausalLM
 
 from helpers.eager_reference import NAME, EagerModel, logits, observed
 from helpers.evaluations import masks_of
-from helpers.explained_rows import of_samples
+from helpers.explained_rows import explained_samples
 from helpers.families import network
 from helpers.random_models import SMALL, VOCABULARY
 from helpers.stages import STAGES, assert_same, sorted_rows
@@ -42,7 +42,8 @@ def block(steps):
     """Return a row of `prompts` and one of `generations` for each length."""
     outputs = IDS[-5:]
     targets = [outputs[step] for step in steps]
-    return of_samples(ExplainedSample(str(n), IDS[:n], outputs, steps, targets) for n in LENGTHS)
+    samples = (ExplainedSample(str(n), IDS[:n], outputs, steps, targets) for n in LENGTHS)
+    return explained_samples(samples)
 
 
 @pytest.mark.parametrize(
