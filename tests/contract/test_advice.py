@@ -1,4 +1,4 @@
-"""Whoever follows the advice of a message gets on: of every advice, a test carries it out."""
+"""Following the advice of an error message works: a test follows every advice."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ ADVICE = re.compile(rf"(?:[;:,] |[;,] or |[;,] then |, and )(?:{VERBS})\b(?! fil
 
 
 def texts_of(module: ast.Module) -> Iterator[str]:
-    """Yield the texts of a module but for docstrings, with an ellipsis for each value."""
+    """Yield a module's strings except docstrings, with an ellipsis for each value."""
     docs = [node.value for node in ast.walk(module) if isinstance(node, ast.Expr)]
     left_out = set(map(id, docs))
     for node in ast.walk(module):
@@ -50,7 +50,7 @@ def texts_of(module: ast.Module) -> Iterator[str]:
             yield node.value
 
 
-def test_a_test_follows_every_advice() -> None:
+def test_every_advice_has_a_test() -> None:
     advice = {
         text: path.relative_to(ROOT)
         for path in sorted((ROOT / "scripts").rglob("*.py"))
@@ -66,18 +66,18 @@ def test_a_test_follows_every_advice() -> None:
         and isinstance(node.args[0], ast.Constant)
     }
     assert len(advice) > 50
-    assert [text for text in followed if not any(text in one for one in advice)] == []
-    alone = {one: path for one, path in advice.items() if not any(text in one for text in followed)}
-    assert alone == {}, "no test is marked `follows` with a part of these"
+    assert [part for part in followed if not any(part in text for text in advice)] == []
+    untested = {t: path for t, path in advice.items() if not any(part in t for part in followed)}
+    assert untested == {}, "no test is marked `follows` with a part of these texts"
 
 
 def advised(advice: str, *arguments: Any) -> Any:
-    """Return a case: what a message advises, and what is needed to get it and to follow it."""
+    """Return a test case: an advice, and the inputs that trigger it and follow it."""
     return pytest.param(advice, *arguments, id=advice)
 
 
 def refused_with(advice: str) -> Any:
-    """Expect an error that gives an advice; the ellipses of which stand for anything."""
+    """Expect an error with an advice, in which an ellipsis matches any text."""
     return pytest.raises(BenchmarkError, match=".*".join(map(re.escape, advice.split("…"))))
 
 
@@ -168,14 +168,14 @@ TWICE = {"methods": ["saliency", "random"]}
         ),
     ],
 )
-def test_of_the_configuration(advice, problem, followed, tmp_path):
+def test_advice_on_the_configuration_works(advice, problem, followed, tmp_path):
     with refused_with(advice):
         load_tree(changed(problem), tmp_path)
     load_tree(changed(followed), tmp_path)
 
 
 @pytest.mark.follows("add `--config local_root=DIR` to the command line")
-def test_of_a_path_below_the_local_root(tmp_path):
+def test_advice_on_the_local_root_works(tmp_path):
     (tmp_path / "records.csv").write_text("review,label\ngood film,1\n")
     source = {"kind": "file", "path": "{local_root}/records.csv", "format": "csv"}
     tree = changed({})
@@ -187,7 +187,7 @@ def test_of_a_path_below_the_local_root(tmp_path):
 
 
 @pytest.mark.follows("write that, or '…' for a text")
-def test_of_a_number_that_looks_like_another(tmp_path):
+def test_advice_on_ambiguous_numbers_works(tmp_path):
     file = tmp_path / "run.yaml"
     values = {}
     for text in ("yes", "true", "'yes'"):
@@ -202,7 +202,7 @@ def test_of_a_number_that_looks_like_another(tmp_path):
 
 @pytest.mark.parametrize("place", ["datasets/reviews/samples", "run/max_samples"])
 @pytest.mark.follows("set the dataset's `samples`, or the run file's `max_samples`")
-def test_of_shards_of_unknown_number(place, tmp_path):
+def test_advice_on_an_unknown_number_of_shards_works(place, tmp_path):
     tree = changed(reviews(shard_size=10))
     with refused_with("set the dataset's `samples`, or the run file's `max_samples`"):
         evaluation_shards(load_tree(tree, tmp_path), "small", "reviews")
@@ -216,7 +216,7 @@ def test_of_shards_of_unknown_number(place, tmp_path):
 
 @pytest.mark.follows("add it to the dataset's catalogue entry")
 @pytest.mark.follows("add it to the dataset's catalogue entry, or set max_samples")
-def test_of_what_the_plan_must_know(tmp_path):
+def test_advice_on_missing_expectations_works(tmp_path):
     expected = {"content_tokens": 30}
     with refused_with("expected.content_tokens: not set…add it to the dataset's catalogue entry"):
         planned(tmp_path, reviews())
@@ -232,7 +232,7 @@ def planned(folder, change):
 
 
 @pytest.mark.follows("is for methods that read attention, not for '…'; leave it out")
-def test_of_an_option_of_inseq():
+def test_advice_on_options_of_inseq_works():
     with refused_with("layer: 2 is for methods that read attention, not for 'saliency'; leave it"):
         validate(load_method("inseq").Options, {"method": "saliency", "layer": 2}, "options")
     validate(load_method("inseq").Options, {"method": "saliency"}, "options")
@@ -244,7 +244,7 @@ RECORDS = [{"text": "good film", "key": "a"}, {"text": "bad film", "key": "b"}]
 
 
 @pytest.mark.follows("leave `columns` out")
-def test_of_a_file_with_a_header(tmp_path):
+def test_advice_on_header_lines_works(tmp_path):
     path, text = tmp_path / "records.csv", "text,label\ngood film,1\n"
     with refused_with("has a header line; leave `columns` out"):
         check_columns(fetch_job(file_source(path, text, "csv", columns=("text", "label"))))
@@ -258,7 +258,7 @@ def test_of_a_file_with_a_header(tmp_path):
         advised("choose another column, or none", RECORDS[1] | {"key": "a"}, RECORDS[1]),
     ],
 )
-def test_of_an_id(advice, second, better, tmp_path):
+def test_advice_on_id_columns_works(advice, second, better, tmp_path):
     job = fetch_job(json_lines(tmp_path / "r", [RECORDS[0], second]), id_column="key")
     with refused_with(advice):
         fetch(job)
@@ -271,7 +271,7 @@ def test_of_an_id(advice, second, better, tmp_path):
 
 
 @pytest.mark.follows("give records of the same columns")
-def test_of_files_with_different_columns(tmp_path):
+def test_advice_on_differing_columns_works(tmp_path):
     files = [
         json_lines(tmp_path / name, [record]) for name, record in zip("ab", RECORDS, strict=True)
     ]
@@ -304,7 +304,7 @@ SHORTENING = "{% for m in messages %}{{ m['content'][:6] }}{% endfor %}"
                 {"label_words": ("a", "b"), "chat_template": "plain"}),
     ],
 )  # fmt: skip
-def test_of_prompts(advice, template, problem, followed):
+def test_advice_on_prompts_works(advice, template, problem, followed):
     tokenizer = copy.deepcopy(llama_tokenizer())
     tokenizer.chat_template = template
     settings = {
@@ -315,17 +315,17 @@ def test_of_prompts(advice, template, problem, followed):
     sample = dict.fromkeys(("label", "answer", "counterfactuals", "evidence"))
     sample |= {"sample_id": "d/1", "fields": {"text": "a long text"}, "status": "ok"}
 
-    def built(changes):
+    def status_with(changes):
         (row,) = build_prompts([sample], PromptJob(**settings | changes), tokenizer, 100)
         return row["status"]
 
     with refused_with(advice):
-        built(problem)
-    assert built(followed) == "ok"
+        status_with(problem)
+    assert status_with(followed) == "ok"
 
 
 @pytest.mark.follows("give the paper's label of the table")
-def test_of_a_published_number(tmp_path):
+def test_advice_on_published_numbers_works(tmp_path):
     file = tmp_path / "published.csv"
     number = "dynamic,llama-3.1-8b-instruct,auc_pi_soft_ns,imdb,attention,0.603"
     file.write_text(f"{','.join(HEADER)}\n,{number}\n")
@@ -347,7 +347,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.follows("merge the adapter into its model")
-def test_of_an_adapter(folder, tmp_path):
+def test_advice_on_adapters_works(folder, tmp_path):
     source = {"kind": "local", "path": str(folder)}
     tree = changed(
         run(models=["mine"], catalogue={"models": {"mine": {"label": "M", "source": source}}})
@@ -355,12 +355,12 @@ def test_of_an_adapter(folder, tmp_path):
     (folder / "adapter_config.json").touch()
     with refused_with("merge the adapter into its model"):
         load_tree(tree, tmp_path)
-    (folder / "adapter_config.json").unlink()  # as `merge_and_unload` of peft saves it
+    (folder / "adapter_config.json").unlink()  # like a model saved after peft's `merge_and_unload`
     load_tree(tree, tmp_path)
 
 
 @pytest.mark.follows("use method 'inseq' with options {method: deeplift}")
-def test_of_deeplift():
+def test_advice_on_deeplift_works():
     model = random_model("llama-gqa")
     model.decoder.layers[1].mlp.act_fn = torch.nn.ReLU()
     with refused_with("use method 'inseq' with options {method: deeplift}"):
@@ -373,7 +373,7 @@ def test_of_deeplift():
 @pytest.mark.follows("remove one of them")
 @pytest.mark.follows("pass what `evaluate` returns")
 @pytest.mark.follows("give the id of the token to explain as `target`")
-def test_from_python(folder):
+def test_advice_in_python_works(folder):
     model = pisoft.load(folder, device="cpu")
     few = {"pi_grid": [0.2, 0.8], "draws": 1}
     with refused_with("write [prompt]"):

@@ -1,4 +1,4 @@
-"""Every stage that batches: the same rows whatever the token budget and the memory."""
+"""Every batched stage returns the same rows for any token budget and memory limit."""
 
 import pytest
 
@@ -24,26 +24,24 @@ def longest(block):
 
 
 @pytest.mark.parametrize("stage", CASES)
-def test_any_budget_and_any_memory_that_holds_one_sample_give_the_same_rows(stage, model):
+def test_rows_do_not_depend_on_budget_or_memory(stage, model):
     block = [LONG, *OTHERS]
     expected = sorted_rows(STAGES[stage], model, block, LARGE)
     assert {row["status"] for row in expected} == {OK}
     assert_same(sorted_rows(STAGES[stage], model, block, 1), expected)
-    with Memory() as alone:
+    with Memory() as unlimited:
         assert_same(sorted_rows(STAGES[stage], model, block[::-1], longest(block)), expected)
-    with Memory(1.2 * alone.peak):
+    with Memory(1.2 * unlimited.peak):
         assert_same(sorted_rows(STAGES[stage], model, block, LARGE), expected)
 
 
 @pytest.mark.parametrize("stage", [s for s in STAGES if not s.startswith("attribution")])
-def test_a_sample_that_never_fits_is_a_row_and_the_others_go_on(stage, model):
-    """Of attribution, whose layers may be computed again, test_engine.py tells the same."""
-    sorted_rows(
-        STAGES[stage], model, OTHERS, longest(OTHERS)
-    )  # a process allocates more the first time
-    with Memory() as alone:
+def test_a_sample_too_long_for_memory_does_not_stop_the_others(stage, model):
+    """Attribution may recompute layers instead; test_engine.py tests it."""
+    sorted_rows(STAGES[stage], model, OTHERS, longest(OTHERS))  # the first call allocates more
+    with Memory() as unlimited:
         expected = sorted_rows(STAGES[stage], model, OTHERS, longest(OTHERS))
-    with Memory(1.05 * alone.peak):
+    with Memory(1.05 * unlimited.peak):
         all_rows = sorted_rows(STAGES[stage], model, [LONG, *OTHERS], LARGE)
     rows = [row for row in all_rows if row["sample_id"] == "long"]
     assert {row["status"] for row in rows} == {TOO_LONG_FOR_MEMORY}

@@ -1,4 +1,4 @@
-"""Every stage on a stand-in for a GPU: the rows of a CPU, and no operation on tensors of both."""
+"""Every stage on a fake GPU: the same rows as on a CPU, and no operation mixes their tensors."""
 
 import copy
 import logging
@@ -21,7 +21,7 @@ from pisoft.models.loading import wrapped_model
 from pisoft.models.model import LanguageModel
 
 BLOCK = [stages.LONG, *stages.OTHERS]
-BUDGET = 1000  # tokens: one batch of all draws, two with half of it
+BUDGET = 1000  # tokens: all draws fit one batch, or two with half the budget
 ROUTINGS = {
     "dynamic": get_args(Ablation),
     "fixed": tuple(operator for operator in get_args(Ablation) if operator != "hide"),
@@ -37,8 +37,8 @@ INSPECTIONS = {
     f"inspection with {routing} routing": partial(stages.inspected, routing, operators)
     for routing, operators in ROUTINGS.items()
 }
-TESTED_HERE = ("soft evaluation", "inspection")  # by every operator
-OTHERS = {name: of for name, of in stages.STAGES.items() if not name.startswith(TESTED_HERE)}
+TESTED_HERE = ("soft evaluation", "inspection")  # with every operator
+OTHERS = {name: stage for name, stage in stages.STAGES.items() if not name.startswith(TESTED_HERE)}
 STAGES = EVALUATIONS | INSPECTIONS | OTHERS
 SLOW = (
     *("attn_lrp", "cp_lrp", "deeplift", "depass", "flashtrace", "input_x_gradient", "inseq"),
@@ -52,7 +52,7 @@ CASES = [
 
 @pytest.fixture(autouse=True)
 def fused_attention(monkeypatch):
-    """Let attention on the device do without masks, as on a GPU."""
+    """Use fused attention without masks on the device, like on a GPU."""
     monkeypatch.setattr(attention, "FUSED", (DEVICE.type,))
 
 
@@ -63,7 +63,7 @@ def on_both(dtype):
     with FakeGpu() as gpu:
         gpu.put(network)
         model = LanguageModel(network, cpu.name, lambda: cpu.tokenizer)
-        assert model.generates_padded  # tried once, before there is a batch
+        assert model.generates_padded  # cached by a trial run before the first batch
     return cpu, model
 
 
@@ -73,7 +73,7 @@ def models():
 
 
 def lend_device(name, monkeypatch):
-    """Put the masked model of a stage on the device, or let Inseq have it."""
+    """Put a stage's masked model on the device, or register the device with Inseq."""
     if "reagent" in name:
         masked = numbered(VOCABULARY)
         with FakeGpu() as gpu:
@@ -82,12 +82,12 @@ def lend_device(name, monkeypatch):
     if "inseq" in name:
         from inseq.utils import torch_utils
 
-        there = (lambda: True, lambda: True)
-        monkeypatch.setitem(torch_utils.TORCH_BACKEND_DEVICE_MAP, DEVICE.type, there)
+        available = (lambda: True, lambda: True)
+        monkeypatch.setitem(torch_utils.TORCH_BACKEND_DEVICE_MAP, DEVICE.type, available)
 
 
 @pytest.mark.parametrize(("name", "error"), CASES)
-def test_rows_are_those_of_a_cpu_and_an_error_of_memory_halves_the_budget(
+def test_rows_equal_a_cpus_and_lack_of_memory_halves_the_budget(
     name, error, models, monkeypatch, caplog
 ):
     cpu, model = models
@@ -109,7 +109,7 @@ def test_rows_are_those_of_a_cpu_and_an_error_of_memory_halves_the_budget(
     ],
     ids=["draws", "steps of a ranking"],
 )
-def test_more_inputs_of_a_batch_wait_no_more_often_for_the_gpu(stage, models):
+def test_larger_batches_wait_no_more_often_for_the_gpu(stage, models):
     _, model = models
     waits = []
     for number in (1, 4):
@@ -120,13 +120,13 @@ def test_more_inputs_of_a_batch_wait_no_more_often_for_the_gpu(stage, models):
 
 
 @pytest.mark.slow
-def test_half_precision_is_repeated_in_float32_on_the_gpu(monkeypatch):
+def test_half_precision_is_re_run_in_float32_on_the_gpu(monkeypatch):
     monkeypatch.setattr(repetition, "is_compared", lambda block: True)
     cpu, model = on_both(torch.bfloat16)
     expected = stages.repeated_in_float32(cpu, BLOCK, BUDGET)
     with FakeGpu():
         rows = stages.repeated_in_float32(model, BLOCK, BUDGET)
-    assert len(expected) > len(BLOCK)  # H₀ of a step, and ranks of several
+    assert len(expected) > len(BLOCK)  # H₀ of one step, and rank agreement of several
     assert rows == pytest.approx(expected, rel=1e-3)
 
 

@@ -1,4 +1,4 @@
-"""Docs, texts of results and messages name targets, files, commands and settings that exist."""
+"""Targets, files, commands and settings named in docs, results and messages exist."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ MADE_BY_READERS = re.compile(r"NAME|my_method|first\.yaml|partitions\.yaml")
 
 
 def sections_in(annotation: Any) -> Iterator[type[BaseModel]]:
-    """Yield the models that an annotation allows."""
+    """Yield the models in a type annotation."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         yield annotation
     for part in getattr(annotation, "__args__", ()):
         yield from sections_in(part)
 
 
-# By what stands before the dot: sections of run files and of entries, and methods.
+# Keys by the name before the dot: a section of run files or catalogue entries, or a method.
 KEYS = {name: set(load_method(name).Options.model_fields) for name in available_methods()}
 for model in (*ENTRIES.values(), RunFile):
     for name, field in model.model_fields.items():
@@ -53,12 +53,12 @@ for model in (*ENTRIES.values(), RunFile):
 
 OPTIONS = {name for action in get_argument_parser()._actions for name in action.option_strings}
 OPTIONS |= {"--cancel", "--wait"}  # of profiles/slurm/run
-# Calls whose texts people read: errors, ends and warnings.
+# Calls whose texts users read: errors, exits and warnings.
 TELLS = re.compile(r"Error|exit|warning|info$")
 
 
 def messages(file: Path) -> str:
-    """Return the texts of a module's errors and warnings, and its constants, without values."""
+    """Return the texts of a module's errors, warnings and constants, without inserted values."""
     texts = []
     for node in ast.walk(ast.parse(file.read_text("utf-8"))):
         if isinstance(node, ast.Call) and TELLS.search(ast.unparse(node.func)):
@@ -69,7 +69,7 @@ def messages(file: Path) -> str:
 
 
 def missing(text: str) -> set[str]:
-    """Return what a text names and does not exist."""
+    """Return the names in a text that do not exist."""
     targets = set(re.findall(r"(?:^|`)make ([a-z-]+)", text, flags=re.M)) - TARGETS
     files = re.findall(rf"`({FOLDERS}[\w./-]+)`|\bpython ({FOLDERS}[\w/]+\.py)", text)
     named = {file or script for file, script in files}
@@ -82,11 +82,11 @@ def missing(text: str) -> set[str]:
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_what_a_page_names_exists(page: str) -> None:
+def test_every_name_on_a_page_exists(page: str) -> None:
     assert missing(PAGES[page]) == set()
 
 
-def test_what_a_message_advises_exists() -> None:
+def test_every_name_in_a_message_exists() -> None:
     texts = {str(file): messages(file) for file in (ROOT / "scripts").rglob("*.py")}
     every = "\n".join(texts.values())
     assert {"make fetch", "make export", "snakemake --touch"} <= set(
@@ -99,7 +99,7 @@ def test_what_a_message_advises_exists() -> None:
         assert missing(keys) | (options - OPTIONS) == set(), file
 
 
-def test_names_that_do_not_exist_are_reported() -> None:
+def test_missing_names_are_reported() -> None:
     wrong = "make nothing\n`scripts/none.py` `evaluation.clmp` `ranking.no: 3` `grad_ellm.layer`"
     text = f"{wrong}\n    python scripts/gone.py `evaluation.clamp`"
     names = {"nothing", "scripts/none.py", "scripts/gone.py"}
@@ -107,13 +107,13 @@ def test_names_that_do_not_exist_are_reported() -> None:
 
 
 def words(page: str) -> set[str]:
-    """Return every word of code in the tables of a page, without values."""
+    """Return the code words in a page's tables, without values."""
     rows = [line for line in PAGES[page].splitlines() if line.startswith("|")]
     return {word.partition(":")[0] for row in rows for word in re.findall(r"`([^`]+)`", row)}
 
 
 @pytest.mark.parametrize("page", ON_THE_PAPER)
-def test_tables_on_the_paper_name_files_entries_and_keys_alone(page: str) -> None:
+def test_tables_on_the_paper_name_only_files_entries_and_keys(page: str) -> None:
     assert len(words(page)) > 15
     for word in words(page):
         section, _, key = word.partition(".")
@@ -121,7 +121,7 @@ def test_tables_on_the_paper_name_files_entries_and_keys_alone(page: str) -> Non
         assert is_key or (ROOT / word).is_file() or any(word in c for c in CATALOGUES), word
 
 
-def test_every_table_and_figure_is_on_the_page_that_lists_them() -> None:
+def test_every_table_and_figure_is_documented() -> None:
     page = PAGES["docs/how-to/read-the-results.md"]
     for room in ENDINGS:
         for name in displays_in(room):

@@ -1,4 +1,4 @@
-"""What is said of families of models is what a run of each gives."""
+"""The documented support of model families matches a run of each family."""
 
 import copy
 import re
@@ -18,29 +18,29 @@ from pisoft.models.generation import continue_greedily
 from pisoft.models.model import LanguageModel
 from pisoft.models.precision import close
 
-# A cap, sinks, chosen keys, a hybrid, other layers, parallel ones, no interface, no attention.
+# Caps, sinks, selected keys, hybrids, unusual layers, parallel layers, no interface, no attention.
 DIFFERENT = ("Llama 2, 3", "Gemma 2", "gpt-oss", "DeepSeek V3.2", "LFM 2", "OPT", "Phi 1, 2")
 DIFFERENT += ("Falcon", "Mamba")
-# Parts of layers with other names, routers that report, recurrent layers.
+# Other names of layer parts, routers that return logits, recurrent layers.
 GENERATING = ("Llama 4", "Granite 3 MoE", "Granite 4", "Mixtral", "RecurrentGemma")
 
-# Options with a length beyond which tokens are read otherwise; LongRoPE has another one.
+# Options that set a threshold of length; LongRoPE's is separate.
 THRESHOLD = re.compile(r"(window|window_size|chunk_size|local_attention|index_topk|floor_scale)$")
 
-# Classes that round what they give to their head.
+# Classes that round the input of their head.
 ROUNDING = ("ModernBERT decoder", "Mamba", "Mamba 2")
 
 
 @pytest.mark.parametrize("family", DIFFERENT)
-def test_the_page_says_of_a_family_what_its_run_gives(family):
+def test_the_page_matches_a_run_of_the_family(family):
     text = PAGE.read_text(encoding="utf-8").splitlines()
     row = row_of(family)
     for line in (row.table_line(), *row.refusal_lines()):
-        assert line in text, f"{PAGE}: not what a run of {family} gives; run: make families"
+        assert line in text, f"{PAGE}: differs from a run of {family}; run: make families"
 
 
 def thresholds(family):
-    """Return the lengths at which a family's tiny model changes how it reads."""
+    """Return the lengths at which a family's tiny model changes its attention or positions."""
     stem, options = FAMILIES[family]
     config = getattr(transformers, f"{stem}Config")(**copy.deepcopy(options))
     settings = config.get_text_config().to_dict()
@@ -51,7 +51,7 @@ def thresholds(family):
     return lengths
 
 
-def test_prompts_are_on_both_sides_of_every_window_chunk_and_original_context():
+def test_prompt_lengths_lie_on_both_sides_of_every_threshold():
     lengths = {family: thresholds(family) for family in FAMILIES}
     assert lengths["Llama 2, 3"] == set()
     assert lengths["Mistral v0.1"] == lengths["RecurrentGemma"] == {5}
@@ -67,40 +67,40 @@ def test_prompts_are_on_both_sides_of_every_window_chunk_and_original_context():
     assert not outside
 
 
-def test_every_refusal_is_a_reason_and_no_exception():
+def test_refusals_are_reasons_not_exceptions():
     assert not re.findall(r"\w+(?:Error|Exception)\b.*", PAGE.read_text(encoding="utf-8"))
 
 
 @pytest.mark.slow
-def test_the_page_is_what_a_run_of_every_family_gives():
+def test_the_page_matches_a_run_of_all_families():
     rows = [row_of(family) for family in FAMILIES]
     text = PAGE.read_text(encoding="utf-8")
     (rounding,) = (line for line in text.splitlines() if line.startswith(BATCHING))
     assert text == page(rows, rounding), f"{PAGE}: run: make families"
 
 
-def test_only_rounding_lets_the_size_of_a_batch_move_distances():
+def test_batch_size_moves_distances_only_by_rounding():
     rows = [row_of(family) for family in ("Llama 2, 3", "Mixtral")]
     note = batching_note(rows)
     assert note.startswith(BATCHING)
-    *of_sizes, of_kernels, of_types = amounts(note)
-    assert all(0 < moved < 1e-5 for moved in of_sizes), note
-    assert all(1e-5 < moved < 0.1 for moved in (of_kernels, of_types)), note
+    *by_size, by_kernel, by_type = amounts(note)
+    assert all(0 < moved < 1e-5 for moved in by_size), note
+    assert all(1e-5 < moved < 0.1 for moved in (by_kernel, by_type)), note
 
 
 @pytest.mark.slow
-def test_rounding_moves_distances_as_far_as_the_page_says():
+def test_the_page_states_how_far_rounding_moves_distances():
     text = PAGE.read_text(encoding="utf-8")
     (line,) = (line for line in text.splitlines() if line.startswith(BATCHING))
     note = batching_note([row_of(family) for family in FAMILIES])
-    number = re.compile(r"up to \S+( \([^)]+\))?")  # and of which family
+    number = re.compile(r"up to \S+( \([^)]+\))?")  # the amount and its family
     assert number.sub("", note) == number.sub("", line)
-    for here, there in zip(amounts(note)[2:], amounts(line)[2:], strict=True):
-        assert there / 5 < here < there * 5, note  # processors round differently
+    for measured, stated in zip(amounts(note)[2:], amounts(line)[2:], strict=True):
+        assert stated / 5 < measured < stated * 5, note  # processors round differently
 
 
 def amounts(note):
-    """Return by how much the note says that distances move: two sizes, a kernel, a type."""
+    """Return the note's largest changes of distances: by two batch sizes, a kernel, a type."""
     return [float(number) for number in re.findall(r"up to ([\d.e-]+) ", note)]
 
 
@@ -108,27 +108,27 @@ def amounts(note):
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 @pytest.mark.parametrize("family", FAMILIES)
 @torch.no_grad()
-def test_a_family_is_loaded_or_refused_whatever_the_type_and_the_kernel(family, dtype, monkeypatch):
-    """Also with the kernels that transformers chooses, and behind a prefix without a mask."""
+def test_loading_does_not_depend_on_dtype_or_kernel(family, dtype, monkeypatch):
+    """Includes the default kernels of transformers, and a shared prefix without a mask."""
     row = row_of(family)
     try:
-        found = LanguageModel(network(family, ATTENTION_NAME, dtype, experts=None), family)
+        model = LanguageModel(network(family, ATTENTION_NAME, dtype, experts=None), family)
     except BenchmarkError:
         assert set(row.cells.values()) == {NO}
         return
-    for who, capability in (("fixed", "fixed routing"), ("attention", "attention")):
-        if row.cells[who] == NO:
+    for consumer, capability in (("fixed", "fixed routing"), ("attention", "attention")):
+        if row.cells[consumer] == NO:
             with pytest.raises(BenchmarkError):
-                found.require(capability, who)
+                model.require(capability, consumer)
         else:
-            found.require(capability, who)
+            model.require(capability, consumer)
     if dtype == torch.float32:
-        embeddings = found.embed(torch.tensor([PROMPT]))
-        count = found.shareable(5, len(PROMPT))
-        whole = found.hidden_states(embeddings)
+        embeddings = model.embed(torch.tensor([PROMPT]))
+        count = model.shareable(5, len(PROMPT))
+        whole = model.hidden_states(embeddings)
         monkeypatch.setattr(attention, "FUSED", ("cpu",))
-        prefix = found.read_prefix(embeddings[:, :count])
-        rest = found.hidden_states(embeddings[:, count:].repeat(2, 1, 1), prefix=prefix)
+        prefix = model.read_prefix(embeddings[:, :count])
+        rest = model.hidden_states(embeddings[:, count:].repeat(2, 1, 1), prefix=prefix)
         assert close(rest, whole[:, count:].expand_as(rest), tolerance=1e-5)
 
 
@@ -137,8 +137,8 @@ def test_a_family_is_loaded_or_refused_whatever_the_type_and_the_kernel(family, 
     [f if f in DIFFERENT else pytest.param(f, marks=pytest.mark.slow)
      for f in FAMILIES if f not in ROUNDING],
 )  # fmt: skip
-def test_logits_of_16_bit_weights_are_those_of_a_float64_head(family):
-    """With the family's own scale and cap; wider weights give the bits that they gave before."""
+def test_logits_of_16_bit_weights_match_a_float64_head(family):
+    """Includes the family's logit scale and cap; float32 logits stay bit-identical."""
     if set(row_of(family).cells.values()) == {NO}:
         pytest.skip(f"{family} is refused: docs/reference/families.md says why")
     ids = torch.tensor([PROMPT])
@@ -146,9 +146,9 @@ def test_logits_of_16_bit_weights_are_those_of_a_float64_head(family):
     exact = LanguageModel(copy.deepcopy(model.network).double(), family)
     with torch.no_grad():
         hidden = model.hidden_states(model.embed(ids))
-        found, expected = model.logits(hidden), exact.logits(hidden.double())
+        computed, expected = model.logits(hidden), exact.logits(hidden.double())
         torch.testing.assert_close(
-            found.double(), expected.double(), rtol=0, atol=1e-6 * float(expected.abs().max())
+            computed.double(), expected.double(), rtol=0, atol=1e-6 * float(expected.abs().max())
         )
         plain = network(family, model.network.config._attn_implementation, torch.float32)
         before = plain(input_ids=ids, use_cache=False).logits
@@ -157,7 +157,7 @@ def test_logits_of_16_bit_weights_are_those_of_a_float64_head(family):
 
 
 @pytest.mark.parametrize("family", ["Falcon", "Mamba"])
-def test_a_family_without_the_attention_interface_lacks_what_needs_a_probe_only(family):
+def test_a_missing_attention_interface_disables_only_probe_users(family):
     row = row_of(family)
     ((message, refused),) = row.refusals.items()
     assert message.endswith("attention interface of transformers, which the attention probe needs")
@@ -165,7 +165,7 @@ def test_a_family_without_the_attention_interface_lacks_what_needs_a_probe_only(
 
 
 def hooks(network):
-    """Return how many hooks all modules of a network have."""
+    """Return the number of hooks on all modules of a network."""
     kinds = "_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks"
     return sum(len(getattr(part, kind)) for part in network.modules() for kind in kinds)
 
@@ -175,7 +175,7 @@ def hooks(network):
     [f if f in (*DIFFERENT, *GENERATING) else pytest.param(f, marks=pytest.mark.slow)
      for f in FAMILIES],
 )  # fmt: skip
-def test_no_hook_stays_in_a_family_and_its_answers_are_those_of_single_prompts(family):
+def test_hooks_are_removed_and_batched_answers_equal_single_ones(family):
     plain = network(family, ATTENTION_NAME, torch.float32)
     before = hooks(plain)
     try:
@@ -188,10 +188,10 @@ def test_no_hook_stays_in_a_family_and_its_answers_are_those_of_single_prompts(f
         {"sample_id": str(length), "input_ids": PROMPT[:length], "label": None}
         for length in (len(PROMPT), 2, 7)
     ]
-    alone = [row for prompt in prompts for row in continue_greedily(model, [prompt], 1000, 5, 2)]
-    together = {row["sample_id"]: row for row in continue_greedily(model, prompts, 1000, 5, 2)}
-    for row in alone:
-        other = together[row["sample_id"]]
+    single = [row for prompt in prompts for row in continue_greedily(model, [prompt], 1000, 5, 2)]
+    batched = {row["sample_id"]: row for row in continue_greedily(model, prompts, 1000, 5, 2)}
+    for row in single:
+        other = batched[row["sample_id"]]
         assert other.pop("margins") == pytest.approx(row.pop("margins"), rel=1e-3, abs=1e-4)
         assert other == row
     model.next_token_logits(model.embed(torch.tensor([PROMPT])), torch.tensor([[3]]))

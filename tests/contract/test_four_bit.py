@@ -1,4 +1,4 @@
-"""Every method and both protocols on a 4-bit model, against its weights, exactly dequantised."""
+"""Every method and both protocols on a 4-bit model, compared with its dequantised weights."""
 
 import copy
 
@@ -24,7 +24,7 @@ from pisoft.models.model import LanguageModel
 pytestmark = pytest.mark.slow
 
 
-# 4-bit blocks hold 64 weights, so widths must be multiples of that.
+# 4-bit blocks hold 64 weights, so widths must be multiples of 64.
 METHODS = available_methods()
 MODIFYING = [name for name in METHODS if load_method(name).modifies_backward]
 CONFIG = LlamaConfig(**SMALL | {"hidden_size": 64, "intermediate_size": 128})
@@ -52,7 +52,7 @@ def loaded(folder, dtype):
         if type(module).__name__ == "Linear4bit":
             weight = module.weight
             state = copy.copy(weight.quant_state)
-            state.dtype = torch.float32  # what weights are dequantised to
+            state.dtype = torch.float32  # dtype of dequantised weights
             exact.get_submodule(name).weight.data = dequantize_4bit(weight.data, state)
             replaced += 1
     assert replaced == 2 * 7, "seven 4-bit projections in each of two layers"
@@ -60,7 +60,7 @@ def loaded(folder, dtype):
 
 
 @pytest.mark.parametrize("name", [name for name in METHODS if name not in MODIFYING])
-def test_scores_are_those_of_the_dequantised_weights(name, models):
+def test_scores_match_the_dequantised_weights(name, models):
     four_bit, exact = (attribute(name, model, samples()) for model in models)
     for scores, expected in zip(four_bit, exact, strict=True):
         torch.testing.assert_close(
@@ -69,7 +69,7 @@ def test_scores_are_those_of_the_dequantised_weights(name, models):
 
 
 @pytest.mark.follows("set quantization: nf4")
-def test_weights_saved_in_4_bit_are_read_as_they_are(models, tmp_path):
+def test_saved_4_bit_weights_load_unchanged(models, tmp_path):
     models[0].network.save_pretrained(tmp_path)
     numbered_tokenizer(VOCABULARY).save_pretrained(tmp_path)
     with pytest.raises(BenchmarkError, match="; set quantization: nf4"):
@@ -88,7 +88,7 @@ def test_a_modified_backward_pass_is_refused_in_one_line(name, models):
 
 
 @pytest.mark.parametrize("name", ["saliency", "grad_ellm"])
-def test_layers_computed_again_give_the_same_bits(name, models):
+def test_recomputed_layers_give_identical_scores(name, models):
     four_bit, _ = models
     expected = attribute(name, four_bit, samples())
     with checkpointed_layers(four_bit):
@@ -97,7 +97,7 @@ def test_layers_computed_again_give_the_same_bits(name, models):
 
 
 @pytest.mark.parametrize("protocol", ["dynamic", "fixed"])
-def test_draws_are_those_of_the_dequantised_weights(protocol, models):
+def test_draws_match_the_dequantised_weights(protocol, models):
     target = PerturbationTarget([1, 40, 41, 8, 9, 10, 33, 60], np.array([2, 3, 5, 6]), 5)
     masks = np.random.default_rng(0).random((12, 4)) < 0.5
     four_bit, exact = (distances(model, target, masks, 30, protocol) for model in models)
@@ -105,21 +105,21 @@ def test_draws_are_those_of_the_dequantised_weights(protocol, models):
 
 
 @pytest.mark.parametrize("protocol", ["dynamic", "fixed"])
-def test_computing_in_float32_is_possible_with_16_bit_activations_too(protocol, tmp_path):
+def test_16_bit_activations_can_be_computed_in_float32(protocol, tmp_path):
     target = PerturbationTarget([1, 40, 41, 8, 9, 10, 33, 60], np.array([2, 3, 5, 6]), 5)
     masks = np.random.default_rng(0).random((12, 4)) < 0.5
     four_bit, exact = loaded(tmp_path, "bfloat16")
     half = distances(four_bit, target, masks, 30, protocol)
     with four_bit.in_float32():
-        single = distances(four_bit, target, masks, 30, protocol)
+        in_float32 = distances(four_bit, target, masks, 30, protocol)
     expected = distances(exact, target, masks, 30, protocol)
-    np.testing.assert_allclose(single, expected, rtol=2e-3, atol=2e-3 * expected.max())
-    assert np.abs(half - expected).max() > 10 * np.abs(single - expected).max()
+    np.testing.assert_allclose(in_float32, expected, rtol=2e-3, atol=2e-3 * expected.max())
+    assert np.abs(half - expected).max() > 10 * np.abs(in_float32 - expected).max()
     assert np.array_equal(distances(four_bit, target, masks, 30, protocol), half)
 
 
 def test_quantisation_changes_the_weights(models):
-    """Else the comparison above would say nothing."""
+    """Otherwise the comparisons above would prove nothing."""
     four_bit, exact = models
     (projection,) = exact.decoder.layers[0].self_attn.q_proj.parameters()
     assert len(projection[0, :64].unique()) <= 16  # 4 bits per block of 64 weights

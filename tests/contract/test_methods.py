@@ -1,4 +1,4 @@
-"""What every attribution method promises; a new file in the folder is tested without a new line."""
+"""Contract of every attribution method; a new file in the folder is tested automatically."""
 
 import gc
 import weakref
@@ -17,12 +17,12 @@ from pisoft.models.layers import checkpointed_layers
 from pisoft.models.model import ExplainedSample
 
 METHODS = available_methods()
-UNORDERED = (  # on a GPU, where an index repeats
+UNORDERED = (  # on a GPU, if an index repeats
     torch.ops.aten.index_add,
     torch.ops.aten.index_add_,
     torch.ops.aten.scatter_reduce,
 )
-MAY_VANISH = {"grad_ellm_inseq"}  # no token may pass the ReLU of its only layer
+MAY_VANISH = {"grad_ellm_inseq"}  # possibly no token passes the ReLU of its only layer
 
 
 @pytest.fixture(params=one_quick(SHAPES), scope="module")
@@ -32,7 +32,7 @@ def model(request):
 
 @pytest.fixture(scope="module")
 def any_model():
-    """Return a model, for what depends on the method alone."""
+    """Return a model for tests that depend only on the method."""
     return random_model("llama-gqa")
 
 
@@ -42,7 +42,7 @@ def scores_of(name, model):
 
 
 class NoUnorderedSums(TorchDispatchMode):
-    """Refuses operations whose sums have no fixed order on a GPU."""
+    """Rejects operations whose sums have no fixed order on a GPU."""
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         assert func.overloadpacket not in UNORDERED
@@ -51,7 +51,7 @@ class NoUnorderedSums(TorchDispatchMode):
 
 @pytest.fixture
 def deterministic():
-    """Let torch refuse what it cannot compute in one order."""
+    """Make torch reject non-deterministic operations."""
     torch.use_deterministic_algorithms(True)
     yield
     torch.use_deterministic_algorithms(False)
@@ -59,7 +59,7 @@ def deterministic():
 
 @pytest.mark.parametrize("name", METHODS)
 class TestEveryMethod:
-    def test_says_who_it_is(self, name):
+    def test_declares_label_reference_and_family(self, name):
         method = load_method(name)
         assert method.label
         assert method.reference
@@ -76,38 +76,38 @@ class TestEveryMethod:
                 varied += (scores.amax(dim=1) > scores.amin(dim=1)).tolist()
         assert any(varied) if name in MAY_VANISH else all(varied)
 
-    def test_is_the_same_alone_and_in_any_batch(self, name, model):
+    def test_scores_do_not_depend_on_the_batch(self, name, model):
         reordered = attribute(name, model, samples()[::-1])[::-1]
         for sample, in_batch, other in zip(
             samples(), scores_of(name, model), reordered, strict=True
         ):
-            (alone,) = attribute(name, model, [sample])
-            torch.testing.assert_close(in_batch, alone, rtol=1e-7, atol=1e-10)
-            torch.testing.assert_close(other, alone, rtol=1e-7, atol=1e-10)
+            (single,) = attribute(name, model, [sample])
+            torch.testing.assert_close(in_batch, single, rtol=1e-7, atol=1e-10)
+            torch.testing.assert_close(other, single, rtol=1e-7, atol=1e-10)
 
     @pytest.mark.usefixtures("deterministic")
-    def test_adds_up_in_one_order_on_a_gpu(self, name, model):
+    def test_sums_have_a_fixed_order_on_a_gpu(self, name, model):
         with NoUnorderedSums():
             attribute(name, model, samples())
 
-    def test_is_the_same_to_the_bit_again_and_with_layers_computed_again(self, name, model):
-        """The latter as samples are that do not fit into memory otherwise."""
+    def test_scores_are_bit_identical_if_repeated_or_checkpointed(self, name, model):
+        """Layers are checkpointed for samples that would not fit into memory otherwise."""
         again = attribute(name, model, samples())
         with checkpointed_layers(model):
             recomputed = attribute(name, model, samples())
         for one, *others in zip(scores_of(name, model), again, recomputed, strict=True):
             assert all(torch.equal(one, other) for other in others)
 
-    def test_explains_each_step_as_if_it_were_the_only_one(self, name, model):
+    def test_steps_are_explained_independently(self, name, model):
         sample, scores = samples()[0], scores_of(name, model)[0]
         for row, (step, target) in enumerate(zip(sample.steps, sample.target_ids, strict=True)):
             single = ExplainedSample(
                 sample.sample_id, sample.prompt_ids, sample.output_ids, [step], [target]
             )
-            (alone,) = attribute(name, model, [single])
-            torch.testing.assert_close(scores[row], alone[0], rtol=1e-7, atol=1e-10)
+            (separate,) = attribute(name, model, [single])
+            torch.testing.assert_close(scores[row], separate[0], rtol=1e-7, atol=1e-10)
 
-    def test_a_contrast_changes_scores_exactly_if_they_have_a_target(self, name, any_model):
+    def test_foils_change_scores_only_if_they_have_a_target(self, name, any_model):
         sample = samples()[1]
         plain, one, other = (
             attribute(name, any_model, [replace(sample, foil_ids=foils)])[0]
@@ -121,8 +121,8 @@ class TestEveryMethod:
         for a, b in zip(scores_of(name, model)[:2], single, strict=True):
             torch.testing.assert_close(b.double(), a, rtol=1e-3, atol=1e-4 * a.max().item())
 
-    def test_16_bit_models_give_the_scores_of_their_weights(self, name, model):
-        """Within what rounding of the activations costs, and in float32 at least."""
+    def test_16_bit_models_match_their_exact_weights(self, name, model):
+        """Up to rounding of activations, and at least in float32."""
         rounded, exact = (random_model(model.name, torch.bfloat16), random_model(model.name))
         exact.network.load_state_dict(rounded.network.state_dict())
         exact_scores = attribute(name, exact, samples()[:2])

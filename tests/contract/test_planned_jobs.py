@@ -1,4 +1,4 @@
-"""What a change of the run file or of the code adds to a run, leaves out, and computes again."""
+"""Jobs that a change of the run file or the code adds, drops or re-runs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ CONTROLS = ("oracle", "oracle-noise-1", "anti-oracle", "position", "uniform", "f
 
 
 def cells(*patterns):
-    """Return the files of cells of both datasets, `{}`, by a pattern without ending."""
+    """Return the files of both datasets' cells; a pattern has `{}` for the dataset."""
     return {f"data/{pattern.format(name)}.parquet" for pattern in patterns for name in NAMES}
 
 
@@ -35,8 +35,8 @@ def summaries(*names):
     return {f"data/summary/{name}.parquet" for name in names}
 
 
-def of_method(name):
-    """Return the outputs of one method's own jobs."""
+def method_files(name):
+    """Return the outputs of the jobs of one method."""
     soft = cells(f"attributions/demo-llama/{name}/{{}}", f"soft/dynamic/demo-llama/{name}/{{}}")
     return soft | {f"data/ranking/demo-llama/{name}/demo-sentiment.parquet"}
 
@@ -56,7 +56,7 @@ RANKING = (
     | summaries("ranking_samples")
     | tables("insertion_deletion")
 )
-DEPTHS = {  # 8 and 16 both stand for all 4 layers
+DEPTHS = {  # 8 and 16 both mean all 4 layers
     file for depth in ("01", "04") for file in cells(
         f"attributions/demo-llama/grad_ellm-loosened-{depth}/{{}}",
         f"soft/dynamic/demo-llama/grad_ellm-loosened-{depth}/{{}}",
@@ -69,7 +69,7 @@ LAYER_STUDY = (
     | figures(*(f"layer_study/dynamic/demo-llama/{name}" for name in NAMES))
 )
 VALIDATION = (
-    {file for name in (*CONTROLS, "saliency-permuted-1") for file in of_method(name)}
+    {file for name in (*CONTROLS, "saliency-permuted-1") for file in method_files(name)}
     - {"data/ranking/demo-llama/saliency-permuted-1/demo-sentiment.parquet"}
     | summaries(*(
         f"{name}/{kind}"
@@ -85,7 +85,7 @@ VALIDATION = (
 
 
 def checked(*variants):
-    """Return what sanity checks add."""
+    """Return the files that sanity checks add."""
     scores = cells(*(f"attributions/demo-llama@{name}/saliency/{{}}" for name in variants))
     shown = tables("sanity_checks") | figures("sanity_checks/demo-llama")
     return scores | summaries("sanity_checks") | shown
@@ -103,7 +103,7 @@ EVIDENCE = summaries("evidence_samples") | tables("evidence_recovery")
 
 DECISIONS = summaries("decisions") | tables("decisions/dynamic")
 
-ADDED = {  # by changes of the run file
+ADDED = {  # by section of the run file
     "stop": ({"against": "leader"}, DECISIONS),
     "layer_study": ({"depths": [1, 8, 16], "token_weights": ["loosened"]}, LAYER_STUDY),
     "metric_validation": ({"noise": [1], "permuted_methods": ["saliency"]}, VALIDATION),
@@ -123,7 +123,7 @@ LEFT_OUT = {
 
 
 def files(rules):
-    """Return of outputs and their rules those that stand for all of their job's."""
+    """Return the outputs that represent their jobs, with their rules."""
     return {
         name: rule
         for name, rule in rules.items()
@@ -135,31 +135,31 @@ def files(rules):
 
 @pytest.fixture(scope="module")
 def done(tmp_path_factory):
-    """Return a folder in which every job of the run is taken for done."""
+    """Return a folder in which every job of the run counts as done."""
     folder = tmp_path_factory.mktemp("done")
     take_for_done(folder, RUN)
     return folder
 
 
 @pytest.fixture(scope="module")
-def every(done):
+def run_files(done):
     """Return the files of the run, with their rules."""
     return files(outputs(done, RUN))
 
 
-def test_a_run_that_is_done_has_nothing_to_do_whatever_its_jobs_may_ask_for(done):
+def test_changed_resources_re_run_no_job(done):
     assert outdated(done, RUN) == {}
     assert outdated(done, RUN | {"resources": {"demo-llama": {"gpu": 1, "runtime": 9}}}) == {}
 
 
 @pytest.mark.parametrize("key", one_quick(ADDED))
-def test_a_study_adds_exactly_its_files(done, every, key):
+def test_a_study_adds_exactly_its_files(done, run_files, key):
     section, added = ADDED[key]
-    assert files(outputs(done, RUN | {key: section})).keys() == every.keys() | added
+    assert files(outputs(done, RUN | {key: section})).keys() == run_files.keys() | added
 
 
-def test_scores_of_a_variant_are_those_of_its_weights(done):
-    """A model on shuffled labels is one more training; a randomised one is loaded as it is."""
+def test_variants_are_attributed_with_their_own_weights(done):
+    """Shuffled labels need another training; re-initialised models load the original weights."""
     checks = {"layers": [1], "methods": ["saliency"], "labels": True}
     with planned(done, RUN | {"sanity_checks": checks}) as dag:
         explained = {
@@ -173,7 +173,7 @@ def test_scores_of_a_variant_are_those_of_its_weights(done):
 
 
 @pytest.mark.parametrize("explorer", [{}, {"explorer": None}], ids=["explorer", "none"])
-def test_pages_lead_to_the_explorer_where_there_is_one(done, explorer):
+def test_pages_link_to_the_explorer_only_if_it_exists(done, explorer):
     with planned(done, RUN | explorer) as dag:
         commands = [job.shellcmd for job in dag.jobs if job.rule.name == "tabulate"]
     assert commands
@@ -182,20 +182,20 @@ def test_pages_lead_to_the_explorer_where_there_is_one(done, explorer):
 
 
 @pytest.mark.parametrize("key", one_quick(LEFT_OUT))
-def test_what_is_switched_off_is_left_out_alone(done, every, key):
+def test_switching_a_section_off_drops_only_its_files(done, run_files, key):
     section, gone = LEFT_OUT[key]
-    assert files(outputs(done, RUN | {key: section})).keys() == every.keys() - gone
+    assert files(outputs(done, RUN | {key: section})).keys() == run_files.keys() - gone
 
 
-def test_what_needs_random_scores_or_several_methods_is_left_out_without(done, every):
-    methods = {file for name in ("random", "saliency") for file in of_method(name)}
+def test_a_single_method_drops_comparisons_and_baselines(done, run_files):
+    methods = {file for name in ("random", "saliency") for file in method_files(name)}
     agreement = {"figures/method_agreement/demo-llama.svg"}
     agreement |= cells("summary/method_agreement/demo-llama/{}")
-    alone = outputs(done, RUN | {"methods": ["attention"]})
-    assert files(alone).keys() == every.keys() - methods - agreement - DATAMODEL
+    single = outputs(done, RUN | {"methods": ["attention"]})
+    assert files(single).keys() == run_files.keys() - methods - agreement - DATAMODEL
 
 
-def test_only_methods_that_need_the_masked_model_have_it_made_and_read_it(done):
+def test_only_methods_that_need_the_masked_model_read_it(done):
     run = RUN | {"masked_model": "demo-masked"}
     assert "make_masked_model" not in outputs(done, run).values()
     with planned(done, run | {"methods": ["random", "reagent"]}) as dag:
@@ -206,17 +206,17 @@ def test_only_methods_that_need_the_masked_model_have_it_made_and_read_it(done):
     assert readers == {"reagent"}
 
 
-def test_records_without_evidence_are_asked_for_none(done, every):
+def test_records_without_evidence_have_no_evidence_files(done, run_files):
     (done / "records.csv").write_text("text,label\nA fine film.,positive\nA dull one.,negative\n")
     source = {"kind": "file", "path": "records.csv", "format": "csv"}
     mine = {"extends": "demo-sentiment", "label": "Mine", "source": source}
     run = RUN | {"catalogue": {"datasets": {"mine": mine}}, "datasets": ["mine"]}
-    assert every.keys() >= EVIDENCE
+    assert run_files.keys() >= EVIDENCE
     without = files(outputs(done, run | {"models": ["llama-3.1-8b-instruct"]}))
     assert not {name for name in without if "evidence" in name}
 
 
-# What is computed again -----------------------------------------------------------------------
+# Re-runs --------------------------------------------------------------------------------------
 
 AFTER_RANKING = (
     "summarise_ranking", "estimate_uncertainty", "compare_with_paper", "plot_metric_agreement",
@@ -235,7 +235,7 @@ AFTER_SCORES = (
 
 @pytest.fixture
 def edit(monkeypatch):
-    """Edit a module, as far as hashes of the code see."""
+    """Return a function that makes a module look edited to the code hash."""
     hash_of = code_hash._file_hash
 
     def edit_module(name):
@@ -249,69 +249,69 @@ def edit(monkeypatch):
     code_hash.code_hash.cache_clear()
 
 
-def made_by(every, *rules):
-    return {name for name, rule in every.items() if rule in rules}
+def made_by(run_files, *rules):
+    return {name for name, rule in run_files.items() if rule in rules}
 
 
-EDITED = {  # by modules: cells of one method, and rules whose every job is run again
-    "attribution/saliency": (of_method("saliency"), ("summarise_timings", *AFTER_SCORES)),
+EDITED = {  # by module: cells of one method, and rules whose jobs all re-run
+    "attribution/saliency": (method_files("saliency"), ("summarise_timings", *AFTER_SCORES)),
     "faithfulness/masks": (set(), ("evaluate_soft", *AFTER_SOFT)),
     "faithfulness/ranking": (set(), ("evaluate_ranking", *AFTER_RANKING)),
 }
 
 
-def test_comparisons_to_decide_compute_none_of_the_runs_numbers_again(done):
-    again = outdated(done, RUN | {"stop": {"against": "all_pairs", "margin": 0.02}})
-    assert {*again.values()} <= {"decide", "tabulate", "build_index", "note_report"}
+def test_adding_decisions_recomputes_no_other_number(done):
+    stale = outdated(done, RUN | {"stop": {"against": "all_pairs", "margin": 0.02}})
+    assert {*stale.values()} <= {"decide", "tabulate", "build_index", "note_report"}
 
 
 @pytest.mark.parametrize("source", one_quick([None, "records", "masked_model"]))
-def test_counterfactuals_are_computed_with_insertion_and_deletion(done, every, source):
-    """Without them, nothing is computed again."""
+def test_counterfactuals_re_run_insertion_and_deletion(done, run_files, source):
+    """Without them, nothing re-runs."""
     run = RUN | {"masked_model": "demo-masked", "ranking": {"counterfactuals": source}}
-    again = outdated(done, run)
-    made = made_by(every, "evaluate_ranking", *AFTER_RANKING) | tables("counterfactuals")
-    assert files(again).keys() == (made if source else set())
-    assert ("make_masked_model" in again.values()) == (source == "masked_model")
+    stale = outdated(done, run)
+    made = made_by(run_files, "evaluate_ranking", *AFTER_RANKING) | tables("counterfactuals")
+    assert files(stale).keys() == (made if source else set())
+    assert ("make_masked_model" in stale.values()) == (source == "masked_model")
 
 
-def test_answers_are_deleted_from_where_the_key_is_set(done, every):
-    """Insertion and deletion are computed again, with generated answers beside them."""
-    again = outdated(done, RUN | {"ranking": {"answer_deletion": True}})
-    made = made_by(every, "evaluate_ranking", *AFTER_RANKING) | tables("answer_deletion")
-    cells = {name for name, rule in again.items() if rule == "evaluate_ranking"}
+def test_answer_deletion_re_runs_insertion_and_deletion(done, run_files):
+    """Insertion and deletion re-run, now also for generated answers."""
+    stale = outdated(done, RUN | {"ranking": {"answer_deletion": True}})
+    made = made_by(run_files, "evaluate_ranking", *AFTER_RANKING) | tables("answer_deletion")
+    cells = {name for name, rule in stale.items() if rule == "evaluate_ranking"}
     assert {name for name in cells if "demo-why" in name} == {
         name.replace("demo-sentiment", "demo-why") for name in cells if "demo-sentiment" in name
     }
-    assert files(again).keys() >= made
+    assert files(stale).keys() >= made
 
 
 @pytest.mark.parametrize("module", one_quick(EDITED))
-def test_edited_code_computes_again_what_depends_on_it(done, every, edit, module):
+def test_edited_code_re_runs_only_its_dependents(done, run_files, edit, module):
     edit(module)
     cells_of_method, rules = EDITED[module]
-    assert files(outdated(done, RUN)).keys() == cells_of_method | made_by(every, *rules)
+    assert files(outdated(done, RUN)).keys() == cells_of_method | made_by(run_files, *rules)
 
 
-def test_how_records_are_read_is_numerics(done, edit):
+def test_editing_the_record_reader_re_runs_its_jobs(done, edit):
     edit("records")
     assert set(outdated(done, RUN).values()) >= {"fetch_dataset", "build_prompts"}
 
 
-def test_scores_made_elsewhere_add_their_cells_and_take_no_time(done, every):
+def test_imported_scores_add_their_cells_but_no_timings(done, run_files):
     (done / "mine.parquet").write_text("read when it is imported")
     mine = {"source": {"kind": "scores", "path": "mine.parquet"}}
     run = RUN | {"methods": [*RUN["methods"], "mine"], "catalogue": {"methods": {"mine": mine}}}
-    again = outdated(done, run)
-    assert files(again).keys() == of_method("mine") | made_by(every, *AFTER_SCORES)
-    assert "summarise_timings" not in again.values()
-    alone = outputs(done, run | {"methods": ["mine"]})
-    assert "import_scores" in alone.values()
-    assert not {"attribute", "summarise_timings"} & {*alone.values()}
-    assert "tables/timings.html" not in alone
+    stale = outdated(done, run)
+    assert files(stale).keys() == method_files("mine") | made_by(run_files, *AFTER_SCORES)
+    assert "summarise_timings" not in stale.values()
+    single = outputs(done, run | {"methods": ["mine"]})
+    assert "import_scores" in single.values()
+    assert not {"attribute", "summarise_timings"} & {*single.values()}
+    assert "tables/timings.html" not in single
 
 
-def test_the_command_for_a_cluster_submits_every_job_that_loads_a_model(tmp_path):
+def test_the_cluster_command_submits_every_job_with_a_model(tmp_path):
     page = (ROOT / "docs/how-to/run-on-a-cluster.md").read_text(encoding="utf-8")
     (rules,) = re.findall(r"^profiles/slurm/run .* --until (.*)$", page, flags=re.M)
     run = RUN | {key: section for key, (section, _) in ADDED.items()}
@@ -323,8 +323,8 @@ def test_the_command_for_a_cluster_submits_every_job_that_loads_a_model(tmp_path
     assert jobs[0] == jobs[1]
 
 
-def test_records_may_move_but_not_change_places(tmp_path):
-    """Two files of one name, in two folders, are read in the order of the run file."""
+def test_records_may_move_but_not_be_reordered(tmp_path):
+    """Files of the same name in two folders are read in the order of the run file."""
     halves = [tmp_path / "records" / half / "part.csv" for half in ("first", "second")]
     for half in halves:
         half.parent.mkdir(parents=True)
@@ -347,7 +347,7 @@ def test_records_may_move_but_not_change_places(tmp_path):
     assert outdated(tmp_path, run("moved", "second", "first")).get("data/datasets/reviews.parquet")
 
 
-def test_a_changed_record_is_computed_again_with_its_shard_alone(tmp_path):
+def test_a_changed_record_re_runs_only_its_shard(tmp_path):
     labels = ("positive", "negative")
     lines = [f"{n},Film {n}.,{labels[n % 2]}" for n in range(8)]
 
@@ -364,28 +364,28 @@ def test_a_changed_record_is_computed_again_with_its_shard_alone(tmp_path):
     write(*lines)
     take_for_done(tmp_path, run)
 
-    def parts_again():
-        """Return stage and shard of what is of one; summaries, tables and figures are of all."""
-        again = [Path(name) for name in outdated(tmp_path, run) if "/mine/" in name]
-        return {(path.parts[1], path.stem) for path in again if path.stem[0].isdigit()}
+    def outdated_shards():
+        """Return stage and shard of outdated files; summaries, tables and figures have no shard."""
+        paths = [Path(name) for name in outdated(tmp_path, run) if "/mine/" in name]
+        return {(path.parts[1], path.stem) for path in paths if path.stem[0].isdigit()}
 
     stages = {"samples", "prompts", "generations", "attributions", "attribution_times"}
     stages |= {"soft", "ranking"}
     write(*(line.replace("Film 3", "Play 3") for line in lines))
-    ((_, shard), *_) = again = parts_again()
-    assert again == {(stage, shard) for stage in stages}
+    ((_, shard), *_) = shards = outdated_shards()
+    assert shards == {(stage, shard) for stage in stages}
     write(*lines, "8,Film 8.,other")
-    assert not parts_again(), "a record without a label word is not chosen"
+    assert not outdated_shards(), "a record without a label word is not sampled"
     write(*lines[:-1], lines[-1] + ",too many")
-    assert {stage for stage, _ in parts_again()} == stages, "whoever cannot read it says so"
+    assert {stage for stage, _ in outdated_shards()} == stages, "jobs report unreadable records"
 
 
-# What is no result -----------------------------------------------------------------------------
+# Broken results -------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", ["folder", "broken link"])
 @pytest.mark.follows("but the workflow writes a file there; remove it")
-def test_what_is_no_file_is_named_where_a_result_belongs(done, tmp_path, kind):
+def test_a_folder_or_broken_link_in_place_of_a_result_is_named(done, tmp_path, kind):
     folder = shutil.copytree(done, tmp_path / "copy")
     page = folder / "results/small/index.html"
     page.unlink()
@@ -400,7 +400,7 @@ def test_what_is_no_file_is_named_where_a_result_belongs(done, tmp_path, kind):
 
 
 @pytest.mark.parametrize("content", [b"\xff", b"[1]"])
-def test_a_record_of_snakemake_that_cannot_be_read_does_no_harm(done, tmp_path, content):
+def test_unreadable_snakemake_records_are_ignored(done, tmp_path, content):
     folder = shutil.copytree(done, tmp_path / "copy")
     records = [path for path in (folder / ".snakemake/metadata").rglob("*") if path.is_file()]
     for record in records:

@@ -1,4 +1,4 @@
-"""Every kind of Parquet file: a column that is missing, mistyped or null is refused in one line."""
+"""Missing, mistyped and null columns of every kind of Parquet file are refused in one line."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from pisoft.store.schemas import FILES, SCHEMAS
 
 VALUES = {pa.string(): "a", pa.int32(): 1, pa.bool_(): True}
 NO_VALUE = {"no": {"such": "type"}}
-KINDS = {FILES[kind].columns: kind for kind in SCHEMAS}.values()  # one of those that are alike
+KINDS = {FILES[kind].columns: kind for kind in SCHEMAS}.values()  # one per set of columns
 
 
 def example(kind: pa.DataType) -> Any:
-    """Return a value of a type."""
+    """Return an example value of a type."""
     if pa.types.is_map(kind):
         return {"a": "b"}
     if pa.types.is_list(kind):
@@ -37,7 +37,7 @@ def refused(message: str, action: Callable[..., Any], path: Path, *arguments: An
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_damaged_column_is_named_in_one_line(kind: str, tmp_path: Path) -> None:
+def test_a_damaged_column_is_refused_in_one_line(kind: str, tmp_path: Path) -> None:
     schema = SCHEMAS[kind]
     row = {field.name: example(field.type) for field in schema}
     row |= {"status": OK} if "status" in row else {}
@@ -52,7 +52,7 @@ def test_a_damaged_column_is_named_in_one_line(kind: str, tmp_path: Path) -> Non
 
         pq.write_table(table.drop_columns([name]), bad)
         refused(f"{column} is missing for '{kind}'", read_table, bad, kind)
-        assert read_table(bad, kind, others).column_names == others, "only what is read is checked"
+        assert read_table(bad, kind, others).column_names == others, "only read columns are checked"
         without = {key: row[key] for key in others}
         refused(f"{columns}['{name}']", write_rows, new, kind, [without], {})
 
@@ -77,4 +77,4 @@ def test_a_damaged_column_is_named_in_one_line(kind: str, tmp_path: Path) -> Non
         refused("unknown status 'fine'", write_rows, new, kind, unknown, {})
         pq.write_table(pa.Table.from_pylist(unknown, schema=schema), bad)
         refused("unknown status 'fine'", read_table, bad, kind)
-    assert sorted(tmp_path.iterdir()) == [bad, good], "nothing is half-written"
+    assert sorted(tmp_path.iterdir()) == [bad, good], "no half-written file may remain"

@@ -1,6 +1,6 @@
-"""Every key of run files and catalogues: a mistake is one line with its place, value and a hint.
+"""A mistake in any key of a run file or catalogue gives one line with place, value and hint.
 
-Keys, types and bounds are those of `config/schema/`, which `test_schema` holds to the models.
+Keys, types and bounds come from `config/schema/`, which `test_schema` compares with the models.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ SCHEMA = json.loads(
     (Path(__file__).parents[2] / "config/schema/run.schema.json").read_text(encoding="utf-8")
 )
 DEFINITIONS = SCHEMA["$defs"]
-NAME = "a"  # of every entry
+NAME = "a"  # of every catalogue entry
 MASKED = '{"label": "b", "source": {"kind": "local", "path": "b"}}'
 TYPE_VALUES = {  # a value of each type
     "string": "no such", "integer": 3, "number": 2.5, "boolean": True, "array": [2.5],
@@ -33,12 +33,12 @@ WORDS = {
     "boolean": "must be true or false", "array": "must be a list", "object": "must be a section of",
 }  # fmt: skip
 MISSING = object()
-FITS = {"integer": {"boolean"}, "number": {"boolean", "integer"}}  # what else a type takes
-Place = tuple[tuple[Any, dict[str, Any]], ...]  # keys, each with what it is a key of
+FITS = {"integer": {"boolean"}, "number": {"boolean", "integer"}}  # other types that a type accepts
+Place = tuple[tuple[Any, dict[str, Any]], ...]  # keys, each with the section that holds it
 
 
 def variants(node: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return what a value may be, references and alternatives resolved."""
+    """Return the allowed schemas of a value, with references and alternatives resolved."""
     if "$ref" in node:
         return variants(DEFINITIONS[node["$ref"].rpartition("/")[2]])
     choices = [] if "properties" in node else node.get("anyOf", node.get("oneOf", []))
@@ -46,7 +46,7 @@ def variants(node: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def example(node: dict[str, Any], name: str = NAME) -> Any:
-    """Return a value as short as is allowed."""
+    """Return a shortest valid value."""
     node = variants(node)[0]
     if options := [node["const"]] if "const" in node else node.get("enum"):
         return options[0]
@@ -64,12 +64,12 @@ def example(node: dict[str, Any], name: str = NAME) -> Any:
 
 
 def of_any_name(node: dict[str, Any]) -> Any:
-    """Return what the values of a mapping are, if its keys are names."""
+    """Return the schema of a mapping's values, if its keys are names."""
     return {"": node.get("additionalProperties"), **node.get("patternProperties", {})}.popitem()[1]
 
 
 def sections(node: dict[str, Any], place: Place = ()) -> Iterator[tuple[Place, dict[str, Any]]]:
-    """Yield every section of keys below a place."""
+    """Yield every section below a place."""
     for one in variants(node):
         if "properties" in one:
             yield place, one
@@ -81,7 +81,7 @@ def sections(node: dict[str, Any], place: Place = ()) -> Iterator[tuple[Place, d
 
 
 def run_file(place: Place, value: Any) -> dict[str, Any]:
-    """Return a run file with a value somewhere, and with what is required around it."""
+    """Return a run file with a value at a place, and all required keys around it."""
     for key, above in reversed(place):
         if key == 0:
             value = [value] * above.get("minItems", 1)
@@ -93,7 +93,7 @@ def run_file(place: Place, value: Any) -> dict[str, Any]:
 
 
 def out_of_range(one: dict[str, Any]) -> Iterator[tuple[Any, str]]:
-    """Yield values next to what is allowed, and what the message says of that."""
+    """Yield values just outside the allowed range, each with a part of its error message."""
     step = 1 if one.get("type") == "integer" else 0
     for key, below in (("minimum", True), ("maximum", False)):
         if (bound := one.get(key)) is not None:
@@ -117,7 +117,7 @@ def out_of_range(one: dict[str, Any]) -> Iterator[tuple[Any, str]]:
 
 
 def misfits(place: Place, node: dict[str, Any]) -> Iterator[tuple[Place, Any, str]]:
-    """Yield what a key may not hold: other types, and values out of range."""
+    """Yield invalid values of a key: other types, and values out of range."""
     allowed = variants(node)
     types = {name for one in allowed for name in np.atleast_1d(one.get("type", []))}
     fitting = types.union(*(FITS.get(name, ()) for name in types))
@@ -135,9 +135,9 @@ def misfits(place: Place, node: dict[str, Any]) -> Iterator[tuple[Place, Any, st
 
 
 def mistakes(place: Place, section: dict[str, Any]) -> Iterator[tuple[Place, Any, str]]:
-    """Yield everything that can be wrong with the keys of a section: where, what, and the hint."""
+    """Yield all possible mistakes in a section's keys: place, value and hint."""
     for key, node in section["properties"].items():
-        if key == "extends":  # is no key of the models
+        if key == "extends":  # not a key of the models
             continue
         yield (*place, (f"{key}x", section)), 1, f"unknown key; did you mean '{key}'? allowed: "
         at = (*place, (key, section))
@@ -155,7 +155,7 @@ SECTIONS = {f"{named(place)}:{one['title']}": (place, one) for place, one in sec
 
 @pytest.fixture(scope="module")
 def catalogue(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a catalogue of one masked model."""
+    """Return a catalogue with one masked model."""
     folder = tmp_path_factory.mktemp("catalogue")
     for kind in ("models", "datasets", "methods"):
         (folder / f"{kind}.yaml").write_text("{}")
@@ -164,7 +164,7 @@ def catalogue(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("section", SECTIONS)
-def test_a_mistake_in_any_key_is_one_line_with_its_place_and_a_hint(
+def test_a_mistake_in_any_key_gives_one_line_with_place_and_hint(
     section: str, catalogue: Path
 ) -> None:
     for place, value, hint in mistakes(*SECTIONS[section]):
@@ -179,6 +179,6 @@ def test_a_mistake_in_any_key_is_one_line_with_its_place_and_a_hint(
         assert "\n" not in message
 
 
-def test_every_section_of_the_models_is_reached() -> None:
+def test_every_section_of_the_models_is_tested() -> None:
     titles = {name.partition(":")[2] for name in SECTIONS}
     assert {name for name, one in DEFINITIONS.items() if "properties" in one} <= titles
