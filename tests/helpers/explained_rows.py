@@ -1,4 +1,4 @@
-"""Hand-made rows of prompts, answers, scores and evaluations, like those of a run."""
+"""Hand-made rows of prompts, answers, scores and evaluations, in the format of a run."""
 
 from __future__ import annotations
 

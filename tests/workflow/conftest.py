@@ -23,7 +23,7 @@ from pisoft.demo.tokenizers import Dialogue, train_tokenizer
 
 ROOT = Path(__file__).parents[2]
 PROGRAM = str(Path(sys.executable).parent / "snakemake")
-# The profile trades a wait at the end of a call for less work of the driver.
+# The profile accepts a wait at the end of a call to reduce the driver's load.
 NO_WAIT = ("--max-jobs-per-timespan", "100/1s")
 DRIVER = "import sys; sys.executable = sys.argv.pop(1); from snakemake.cli import main; main()"
 SOURCES = ("Snakefile", "rules", "scripts", "config", "docs", "envs", "profiles")
@@ -36,28 +36,28 @@ saliency: {}
 
 @dataclass(frozen=True)
 class Project:
-    """A copy of the project in a folder of its own."""
+    """A copy of the project in its own folder."""
 
     folder: Path
 
     def snakemake(
         self, *arguments: str, check: bool = True, **environment: str
     ) -> subprocess.CompletedProcess[str]:
-        """Run Snakemake there, with the run file and an environment that is not activated."""
+        """Run Snakemake in the copy with its run file, in an environment that is not activated."""
         file = ("--configfile", "config/tiny.yaml")
         return self.bare(*file, *arguments, check=check, **environment)
 
     def bare(
         self, *arguments: str, check: bool = True, **environment: str
     ) -> subprocess.CompletedProcess[str]:
-        """Run Snakemake there without naming a run file."""
+        """Run Snakemake in the copy without a run file argument."""
         result = self.python(PROGRAM, *NO_WAIT, *arguments, **environment)
         if check and result.returncode:
             pytest.fail(f"snakemake {' '.join(arguments)} failed:\n{result.stdout}")
         return result
 
     def python(self, *line: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:
-        """Run a Python script there, which starts at once."""
+        """Run a Python script in the copy, with preloaded libraries."""
         return subprocess.run(
             [interpreter(with_hub=not environment), *line],
             cwd=self.folder, env=self.environment() | environment,
@@ -65,7 +65,7 @@ class Project:
         )  # fmt: skip
 
     def job(self, target: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-        """Run the job that makes a file as Snakemake would, with further arguments."""
+        """Run the job of a file like Snakemake would, with further arguments."""
         listed = self.snakemake("--dry-run", "--forceall", "--printshellcmds", target).stdout
         (line,) = [line for line in listed.splitlines() if f"--output {target} " in line]
         command = line[line.index(interpreter()) :].split(" > ")[0]
@@ -75,7 +75,7 @@ class Project:
         )  # fmt: skip
 
     def command(self, *arguments: str) -> list[str]:
-        """Return a command line of Snakemake as a process of its own, whose jobs start at once."""
+        """Return a command line that runs Snakemake in its own process, with preloaded jobs."""
         return [sys.executable, "-Pc", DRIVER, interpreter(), *arguments]
 
     def environment(self) -> dict[str, str]:
@@ -87,9 +87,9 @@ class Project:
         self.snakemake("--cores", "2")
 
     def pending(self, *arguments: str) -> set[str]:
-        """Return the outputs that a dry run would make, but for pages of figures.
+        """Return the outputs that a dry run would make, except pages of figures.
 
-        They are relative to the run's results.
+        Paths are relative to the run's results.
         """
         listed = self.snakemake("--dry-run", "--printshellcmds", *arguments).stdout
         plain = re.findall(r"--(?:output(?:-folder)?|html|svg) (\S+)", listed)
@@ -107,12 +107,12 @@ class Project:
         (self.folder / name).write_text(text, encoding="utf-8")
 
     def copied_to(self, folder: Path) -> Project:
-        """Copy everything, with results, time stamps and what Snakemake remembers."""
+        """Copy everything, including results, time stamps and Snakemake's records."""
         subprocess.run(["cp", "-a", self.folder, folder], check=True)
         return Project(folder)
 
     def copy_sources_to(self, folder: Path) -> None:
-        """Copy code and configuration, not results, with new time stamps, as a clone does."""
+        """Copy code and configuration, not results, with new time stamps, like a clone."""
         for name in SOURCES:
             source = self.folder / name
             if source.is_dir():
@@ -128,13 +128,13 @@ class Project:
 
 @pytest.fixture
 def project(tmp_path: Path) -> Project:
-    """Return a fresh copy of the project, nothing run yet."""
+    """Return a fresh copy of the project without results."""
     return copy_project(tmp_path / "project")
 
 
 @pytest.fixture(scope="session")
 def finished_once(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Project:
-    """Return a copy whose workflow was run; test processes share it, so it is not to be changed."""
+    """Return a copy with a finished run; test processes share it, so tests must not change it."""
     return run_once(tmp_path_factory, worker_id, "finished", copy_project)
 
 
@@ -142,7 +142,7 @@ def finished_once(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> P
 def studied_once(
     finished_once: Project, tmp_path_factory: pytest.TempPathFactory, worker_id: str
 ) -> Project:
-    """Return one that went on with a second dataset, a layer study and a label that is a script."""
+    """Return a copy extended by a second dataset, a layer study and a label that is a script."""
 
     def studied(folder: Path) -> Project:
         copy = finished_once.copied_to(folder)
@@ -156,21 +156,21 @@ def run_once(
     tmp_path_factory: pytest.TempPathFactory,
     worker_id: str,
     name: str,
-    made: Callable[[Path], Project],
+    create: Callable[[Path], Project],
 ) -> Project:
-    """Run the workflow of a copy unless another test process has."""
+    """Run the workflow of a copy unless another test process already has."""
     folder = tmp_path_factory.getbasetemp()
-    if worker_id != "master":  # that of all processes
+    if worker_id != "master":  # the folder that all processes share
         folder = folder.parent
     with FileLock(folder / f"{name}.lock"):
         if not (folder / name).exists():
-            made(folder / name).run()
+            create(folder / name).run()
     return Project(folder / name)
 
 
 @pytest.fixture
 def finished(finished_once: Project, tmp_path: Path) -> Project:
-    """Return a copy of the project with results, which a second run finds complete."""
+    """Return a private copy of the finished run, in which nothing is left to do."""
     return finished_once.copied_to(tmp_path / "project")
 
 
@@ -213,6 +213,6 @@ def save_toy_model(folder: Path) -> None:
         initializer_range=0.3,
     )
     LlamaForCausalLM(config).save_pretrained(folder)
-    # An input of every job that Snakemake by itself would find too large to compare.
+    # An input of every job that is too large for Snakemake to compare by itself.
     (folder / "padding.json").write_text(json.dumps("x" * 2_000_000), encoding="utf-8")
     tokenizer.save_pretrained(folder)

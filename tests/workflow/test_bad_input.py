@@ -18,13 +18,13 @@ REFUSED = {
     "method 'g': options: layers: must be greater than 0": (
         *("--config", "catalogue={methods: {g: {method: grad_ellm, options: {layers: -1}}}}"),
     ),
-    # Jobs of a cluster read the run file when they start; it may have been edited by then.
+    # Cluster jobs read the run file when they start; it may have been edited by then.
     "results/tiny: the run file or a catalogue has changed since": ("--mode", "remote", "--", FILE),
 }
 
 
 @pytest.mark.parametrize("message", REFUSED)
-def test_what_can_be_checked_before_any_job_is_refused_before_any_job(project, message):
+def test_bad_settings_are_refused_before_any_job(project, message):
     result = project.snakemake("--cores", "1", *REFUSED[message], check=False)
     assert result.returncode != 0
     assert message in result.stdout
@@ -39,7 +39,7 @@ def test_a_corrupt_file_is_named_and_finished_cells_are_kept(finished):
     broken = results / "data/attributions/toy/random/toy-sentiment.parquet"
     times = broken.stat()
     broken.write_bytes(bytes(times.st_size))
-    os.utime(broken, ns=(times.st_atime_ns, times.st_mtime_ns))  # else the next call recomputes it
+    os.utime(broken, ns=(times.st_atime_ns, times.st_mtime_ns))  # or the next call recomputes it
     (results / "data/soft/dynamic/toy/random/toy-sentiment.parquet").unlink()
     (results / "data/soft/dynamic/toy/saliency/toy-sentiment.parquet").unlink()
     soft = [
@@ -73,8 +73,8 @@ def test_a_token_outside_the_vocabulary_names_file_and_sample(finished):
     assert f"toy-sentiment.parquet: sample {rows[1]['sample_id']}: token id 99999" in result.stdout
 
 
-def test_one_method_and_one_record_that_can_be_used_make_tables(project):
-    """An empty record is not sampled; one that spells a token of the template fails visibly."""
+def test_one_method_and_one_usable_record_suffice_for_tables(project):
+    """An empty record is not sampled; a record with a template token fails visibly."""
     run_file = project.folder / "config/tiny.yaml"
     source = "source: {kind: file, path: records.csv, format: csv}"
     run_file.write_text(
@@ -87,7 +87,7 @@ def test_one_method_and_one_record_that_can_be_used_make_tables(project):
         "text,label\nA fine film.,positive\n,negative\n<|eot_id|> Dull.,negative\nOdd.,neither\n",
     )
     results = project.folder / "results/tiny"
-    shown = "results/tiny/tables/pi_soft_auc/dynamic/toy.html"  # all tables are one job
+    shown = "results/tiny/tables/pi_soft_auc/dynamic/toy.html"  # one job writes all tables
     project.snakemake("--cores", "2", shown, "results/tiny/explorer.html")
     fetched = read_rows(results / "data/datasets/toy-sentiment.parquet", "datasets")
     assert [row["status"] for row in fetched] == ["ok", "empty_record", "ok", "unknown_label"]
@@ -102,4 +102,4 @@ def test_one_method_and_one_record_that_can_be_used_make_tables(project):
     with (results / "tables/pi_soft_auc/dynamic/toy.csv").open(encoding="utf-8") as file:
         lines = [line for line in csv.DictReader(file) if line["n"] == "1"]
     assert lines
-    assert not [line for line in lines if line["low"]], "one sample has no interval"
+    assert not [line for line in lines if line["low"]], "a single sample has no interval"

@@ -1,4 +1,4 @@
-"""Jobs within a container; a program stands for Apptainer, of which none is at hand."""
+"""Jobs in a container, with a fake Apptainer."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ pytestmark = [pytest.mark.workflow, pytest.mark.slow]
 
 TARGET = "results/tiny/data/datasets/toy-sentiment.parquet"
 APPTAINER = ("--software-deployment-method", "apptainer", "--apptainer-args=--nv")
-# Notes what it is called with, and runs the command where `python` is that of the image.
+# Records its arguments, and runs the command with the `python` of the image.
 STAND_IN = f"""\
 #!/bin/sh
 if [ "$1" = --version ]; then echo apptainer version 1.3.4; exit; fi
@@ -24,7 +24,7 @@ PATH="{Path(sys.executable).parent}:$PATH" exec "$@"
 
 @pytest.fixture
 def contained(project, tmp_path):
-    """Return a function that runs Snakemake with the stand-in, and the project."""
+    """Return the project, and a function that runs Snakemake with the fake Apptainer."""
     program = tmp_path / "programs/apptainer"
     program.parent.mkdir()
     program.write_text(STAND_IN, encoding="utf-8")
@@ -39,7 +39,7 @@ def contained(project, tmp_path):
     return project, call
 
 
-def test_jobs_run_by_the_python_of_the_image_and_are_complete_then(contained):
+def test_jobs_run_with_the_images_python_and_stay_complete(contained):
     project, call = contained
     (project.folder / "pisoft.sif").touch()
     status, output = call()

@@ -1,4 +1,4 @@
-"""Code in one place, results and run files in another."""
+"""Code in one folder, results and run files in another."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ rule shout:
 
 
 @pytest.fixture
-def elsewhere(finished, tmp_path):
-    """Return a finished run whose code has been moved away from it, and the code's folder."""
+def moved_code(finished, tmp_path):
+    """Return a finished run whose code has been moved away, and the folder of the code."""
     run, code = type(finished)(tmp_path / "run"), tmp_path / "moved/code"
     (run.folder / "config").mkdir(parents=True)
     for name in RUN_PATHS:
@@ -48,8 +48,8 @@ def elsewhere(finished, tmp_path):
     return run, code
 
 
-def test_a_snakefile_of_another_folder_finds_its_code(elsewhere):
-    run, code = elsewhere
+def test_a_snakefile_in_another_folder_finds_its_code(moved_code):
+    run, code = moved_code
     there = ("--snakefile", str(code / "Snakefile"))
     assert "Nothing to be done" in run.snakemake(*there, "--dry-run").stdout
     (run.folder / TABLE).unlink()
@@ -59,23 +59,23 @@ def test_a_snakefile_of_another_folder_finds_its_code(elsewhere):
     script = code / "scripts/pisoft/figures/ranks.py"
     script.write_text(script.read_text() + "\n# edited\n")
     listed = run.snakemake(*there, "--dry-run").stdout
-    assert "plot_ranks" in listed, "an edit is also noticed there"
+    assert "plot_ranks" in listed, "an edit there must be noticed"
     assert "tabulate" not in listed
     assert "plot_scores" not in listed
 
 
-def test_the_embedded_default_needs_no_file_in_the_working_directory(elsewhere, tmp_path):
-    run, code = elsewhere
+def test_the_embedded_default_needs_no_file_in_the_working_directory(moved_code, tmp_path):
+    run, code = moved_code
     empty = type(run)(tmp_path / "empty")
     empty.folder.mkdir()
-    shutil.copyfile(METHODS, code / "config/catalogue/methods.yaml")  # not those of the tests
+    shutil.copyfile(METHODS, code / "config/catalogue/methods.yaml")  # not the tests' methods
     listed = empty.bare("--snakefile", str(code / "Snakefile"), "--dry-run").stdout
     assert "train_model" in listed
 
 
-def test_another_directory_gets_the_results(elsewhere):
-    run, code = elsewhere
-    beside = type(run)(code)  # called where the code is
+def test_results_go_to_the_given_directory(moved_code):
+    run, code = moved_code
+    beside = type(run)(code)  # called in the folder of the code
     there = ("--configfile", str(run.folder / "config/tiny.yaml"), "--directory", str(run.folder))
     assert "Nothing to be done" in beside.bare(*there, "--dry-run").stdout
     (run.folder / TABLE).unlink()
@@ -84,8 +84,8 @@ def test_another_directory_gets_the_results(elsewhere):
     assert not (code / "results").exists()
 
 
-def test_another_workflow_uses_this_one_as_a_module(elsewhere):
-    run, code = elsewhere
+def test_another_workflow_can_use_this_one_as_a_module(moved_code):
+    run, code = moved_code
     run.write("Snakefile", OUTER.format(snakefile=code / "Snakefile"))
     assert "benchmark_tabulate" not in run.bare("--dry-run").stdout, "nothing is stale"
     (run.folder / TABLE).with_suffix(".csv").unlink()

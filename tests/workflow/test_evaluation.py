@@ -26,7 +26,7 @@ def rows(project, protocol="dynamic"):
     return pq.read_table(project.folder / SOFT.format(protocol)).to_pylist()
 
 
-def test_a_budget_decides_on_all_samples_of_a_cell(finished):
+def test_a_budget_at_its_maximum_equals_fixed_draws(finished):
     with_evaluation(
         finished, "{pi_grid: [0.2, 0.5, 0.8], draws: {target_half_width: 1.0e-9, max: 4}}"
     )
@@ -41,7 +41,7 @@ def test_a_budget_decides_on_all_samples_of_a_cell(finished):
         assert one["nc_distances"] == pytest.approx(other["nc_distances"], abs=1e-5)
 
 
-def test_protocols_a_model_is_not_restricted_to_are_evaluated(finished):
+def test_both_protocols_are_evaluated_unless_restricted(finished):
     project, path = finished, finished.folder / "config/tiny.yaml"
     path.write_text(path.read_text() + "protocols: [dynamic, fixed]\n")
     project.snakemake("--cores", "1", SOFT.format("fixed"))
@@ -50,14 +50,14 @@ def test_protocols_a_model_is_not_restricted_to_are_evaluated(finished):
     assert [row["h0"] for row in dynamic] != [row["h0"] for row in fixed]
     assert max(row["identity"] for row in [*dynamic, *fixed]) < 1e-3
     facts = read_provenance(project.folder / SOFT.format("fixed"))
-    assert facts["token_budget_used"] == 1024, "the default on a CPU"
+    assert facts["token_budget_used"] == 1024, "the default for CPUs"
     lines, draws = 4, 2
     assert facts["forwards"] == SAMPLES * (2 * lines * draws + 3)
     path.write_text(path.read_text() + "restrictions: {toy: {protocols: [fixed]}}\n")
     assert not [name for name in project.pending() if "dynamic" in name]
 
 
-def test_in_16_bits_some_steps_are_evaluated_in_float32_too_whatever_the_shards(finished):
+def test_float32_comparisons_do_not_depend_on_shards(finished):
     chosen = ("--cores", "2", "--config", "methods=[saliency]", "--")
     path = finished.folder / "config/tiny.yaml"
     local = "source: {kind: local, path: toy-model}"
@@ -67,7 +67,7 @@ def test_in_16_bits_some_steps_are_evaluated_in_float32_too_whatever_the_shards(
     finished.snakemake(*chosen, f"{folder}/0-{SAMPLES}.parquet")
     whole = pq.read_table(finished.folder / folder / f"0-{SAMPLES}.parquet").to_pylist()
     repeated = {row["sample_id"] for row in whole if row["ns_noise"] is not None}
-    assert len(repeated) == 3, "one of each block, of two samples and of one"
+    assert len(repeated) == 3, "one per block of at most two samples"
     lines = 4
     facts = read_provenance(finished.folder / folder / f"0-{SAMPLES}.parquet")
     assert facts["forwards"] == SAMPLES * (2 * lines * 2 + 3) + 3 * (2 * lines + 3)
@@ -79,8 +79,8 @@ def test_in_16_bits_some_steps_are_evaluated_in_float32_too_whatever_the_shards(
     assert [row for shard in made for row in shard] == whole
 
 
-def test_logits_that_are_not_finite_are_rows_with_a_status_and_are_told(finished):
-    """In float32, as the model is tried at loading, they are finite."""
+def test_nonfinite_logits_give_a_status_and_are_reported(finished):
+    """They are finite in float32, which the check at loading uses."""
     weights = finished.folder / "toy-model/model.safetensors"
     large = load_file(weights)
     large["model.norm.weight"] *= 3e4

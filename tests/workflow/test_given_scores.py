@@ -1,4 +1,4 @@
-"""Scores made elsewhere: exported, filled in, checked, imported, and evaluated like any other."""
+"""External scores: filled into the export, checked, imported, and evaluated like any other."""
 
 from __future__ import annotations
 
@@ -35,17 +35,17 @@ def add_method(project, entry):
 
 
 def check(project):
-    """Do what `make check-scores` does after the export."""
+    """Run the check of `make check-scores`, without its export."""
     return project.python("scripts/check_scores.py", "--configfile", "config/tiny.yaml")
 
 
 def cells(pending):
-    """Return what is pending of attributions and evaluations."""
+    """Return the pending attributions and evaluations."""
     kinds = ("data/attributions/", "data/soft/", "data/ranking/")
     return {name for name in pending if name.startswith(kinds)}
 
 
-def test_the_scores_of_a_method_give_its_numbers_to_the_bit_and_nothing_else_runs(
+def test_imported_scores_give_identical_numbers_and_re_run_nothing_else(
     finished, tmp_path, monkeypatch
 ):
     project = finished
@@ -90,9 +90,9 @@ def test_the_scores_of_a_method_give_its_numbers_to_the_bit_and_nothing_else_run
 
     os.utime(mine)
     left = {CELL.format("ranking")}
-    assert cells(project.pending()) == left, "a touched file is the same file"
+    assert cells(project.pending()) == left, "touching a file re-runs no import"
     pq.write_table(table.append_column("note", pa.nulls(len(table))), mine)
-    assert cells(project.pending()) == MINE, "another one is imported again, alone"
+    assert cells(project.pending()) == MINE, "a changed file re-runs only its cells"
 
     summaries = (data / "summary").rglob("*.parquet")
     project.snakemake("--cores", "2", *(str(one.relative_to(project.folder)) for one in summaries))
@@ -101,14 +101,14 @@ def test_the_scores_of_a_method_give_its_numbers_to_the_bit_and_nothing_else_run
     *cell, method, value = zip(*kept(entry).samples.rows, strict=True)
     lines = [*zip(*cell, value, strict=True)]
     mine, theirs = (
-        [line for line, of in zip(lines, method, strict=True) if of == name]
+        [line for line, label in zip(lines, method, strict=True) if label == name]
         for name in ("mine", "saliency")
     )
-    assert mine == theirs != [], "it is one more method of the leaderboard"
+    assert mine == theirs != [], "the leaderboard lists it as another method"
 
 
-def test_the_python_of_the_docs_makes_scores_of_all_shards(finished):
-    """They are the gradient norms of the logit, which `saliency` computes by an option."""
+def test_the_documented_script_scores_all_shards(finished):
+    """It computes gradient norms of the logit, like `saliency` with an option."""
     project, path = finished, finished.folder / "config/tiny.yaml"
     path.write_text(path.read_text().rstrip() + "\n      shard_size: 4\n", encoding="utf-8")
     add_method(

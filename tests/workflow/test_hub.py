@@ -1,4 +1,4 @@
-"""A run that reads a hub: one commit for all its jobs, fetched beforehand, then without network."""
+"""Runs with a hub: all jobs read one commit, fetched in advance, and then need no network."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def hub():
 
 
 def snakemake(project, hub, *arguments, offline=False):
-    """Run Snakemake there; without the network, nothing answers at the hub's address."""
+    """Run Snakemake in the project; offline, nothing responds at the hub's address."""
     return project.snakemake(
         "--cores", "1", *arguments, check=False, HF_HOME=str(project.folder / "cache"),
         HF_ENDPOINT="http://127.0.0.1:9" if offline else hub.address,
@@ -65,14 +65,14 @@ def snakemake(project, hub, *arguments, offline=False):
 
 
 def fetch(project, hub):
-    """Do what `make fetch` does."""
+    """Run the command of `make fetch`."""
     return snakemake(project, hub, "fetch_hub", "--forcerun", "fetch_hub")
 
 
 @pytest.mark.follows(
     "run `make fetch` where there is a network, or set HF_HOME to a cache that holds it"
 )
-def test_all_jobs_read_the_commits_that_were_fetched(project, hub):
+def test_all_jobs_read_the_fetched_commits(project, hub):
     project.write("config/tiny.yaml", RUN_FILE)
     weights = {path.name: path.read_bytes() for path in (project.folder / "toy-model").iterdir()}
     model = hub.add("o/model", weights, cut=1000)
@@ -107,12 +107,12 @@ def test_all_jobs_read_the_commits_that_were_fetched(project, hub):
     moved = model.refs["main"], reviews.refs["main"]
     model.refs["main"], reviews.refs["main"] = commit, dataset_commit
     jobs = {"fetch_dataset", "generate"}
-    assert not jobs & planned_after_resolving(), "the branch has not moved"
+    assert not jobs & planned_after_resolving(), "an unmoved branch must re-run no job"
     model.refs["main"], reviews.refs["main"] = moved
     assert jobs <= planned_after_resolving()
 
 
-def test_what_the_hub_refuses_is_reported_before_anything_is_computed(project, hub):
+def test_hub_errors_are_reported_before_any_computation(project, hub):
     project.write("config/tiny.yaml", RUN_FILE)
     hub.add("o/model", {"config.json": b"{}", "pytorch_model.bin": b""})
     hub.add("o/reviews", table("closed"), "datasets", gated=True)

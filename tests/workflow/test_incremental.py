@@ -1,4 +1,4 @@
-"""What is computed again, and what is not."""
+"""Re-runs compute only what has changed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PAGE = Path(__file__).parents[2] / "docs/how-to/add-a-method.md"
 
 
 def files_of(name):
-    """Return the outputs of one method's own jobs."""
+    """Return the outputs of the jobs of one method."""
     return {
         f"data/attributions/toy/{name}/toy-sentiment.parquet",
         f"data/soft/dynamic/toy/{name}/toy-sentiment.parquet",
@@ -29,7 +29,7 @@ def files_of(name):
 
 
 @pytest.mark.slow
-def test_only_what_changed_is_computed_again(finished, tmp_path):
+def test_only_changed_results_are_recomputed(finished, tmp_path):
     project = type(finished)(tmp_path / "clone")
     project.folder.mkdir()
     finished.copy_sources_to(project.folder)
@@ -39,8 +39,8 @@ def test_only_what_changed_is_computed_again(finished, tmp_path):
         os.utime(path)
     run_file = project.folder / "config/tiny.yaml"
     run_file.write_text(run_file.read_text().replace("runtime: 5", "gpu: 1"))
-    stated = ("--default-resources", "throughput=400")  # by which jobs on a GPU are planned
-    assert project.pending(*stated) == set(), "neither new times of files nor resources matter"
+    stated = ("--default-resources", "throughput=400")  # for the plan of GPU jobs
+    assert project.pending(*stated) == set(), "new time stamps and resources re-run no job"
 
     blocks = re.findall(r"```python\n(.*?)```", PAGE.read_text(), flags=re.DOTALL)
     (example,) = (block for block in blocks if "AttributionMethod" in block)
@@ -74,12 +74,12 @@ def table(view: View) -> grid.Table:
 
 
 @pytest.mark.slow
-def test_a_table_is_added_by_one_file(finished):
+def test_one_file_adds_a_table(finished):
     before = finished.pending("--forceall")
     finished.write("scripts/pisoft/tables/answered.py", TABLE)
     tables = {name for name in before if name.startswith("tables/") and "published" not in name}
     expected = tables | {"tables/answered/toy.html", "index.html", "docs.html", "report.html"}
-    assert finished.pending() == expected, "one job writes all tables, and the front page links"
+    assert finished.pending() == expected, "one job writes all tables; the front page links"
     finished.run()
     assert finished.pending() == set()
     made = finished.folder / "results/tiny/tables/answered/toy"
@@ -88,7 +88,7 @@ def test_a_table_is_added_by_one_file(finished):
 
 
 @pytest.mark.slow
-def test_scores_say_which_masked_model_they_are_of_if_of_any(finished):
+def test_only_scores_with_a_masked_model_record_its_commit(finished):
     project = finished
     masked = random_masked_models.roberta(context=256)
     masked.network.save_pretrained(project.folder / "toy-masked")
@@ -110,8 +110,8 @@ masked_model: toy-masked
 
 
 @pytest.mark.slow
-def test_scores_made_again_are_the_same_file_and_nothing_is_evaluated_again(finished):
-    """They held what they took, so that every evaluation of them was planned again."""
+def test_recomputed_scores_are_identical_and_re_run_no_evaluation(finished):
+    """Regression: they held their computation time, so every evaluation was re-run."""
     scores = "results/tiny/data/attributions/toy/saliency/toy-sentiment.parquet"
     before = (finished.folder / scores).read_bytes()
     (finished.folder / scores).unlink()

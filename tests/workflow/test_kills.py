@@ -1,4 +1,4 @@
-"""SIGKILL at any moment: what is finished stays, and results are those of a run let alone."""
+"""SIGKILL at any moment: finished files stay, and results equal those of an undisturbed run."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ import pytest
 pytestmark = [pytest.mark.workflow, pytest.mark.slow]
 
 KINDS = ("a job", "the driver", "the driver and its jobs")
-# What jobs compute, and what is made of it; but for how long each job took.
+# Kinds of computed data and summaries, except running times.
 COMPARED = ("generations", "attributions", "soft", "ranking", "inputs", "summary")
 TIMED = {"data/summary/timings.parquet"}
 ACCURACY = "data/summary/accuracy.parquet"
@@ -28,7 +28,7 @@ OVER_THE_DEMO = "PISOFT_KILL_DEMO"
 
 @pytest.mark.follows("let it end, or stop it with `kill …`")
 def test_a_run_killed_again_and_again_ends_with_the_same_results(project, finished_once):
-    """Each kind of kill may meet jobs that load a model and jobs that load none."""
+    """Each kind of kill may hit jobs with and without a model."""
     command = project.command("--configfile", "config/tiny.yaml", "--cores", "2")
     whole = finished_once.folder / "results/tiny"
     names = [name for name in names_of(whole) if "summary" not in name and "attention" not in name]
@@ -39,7 +39,7 @@ def test_a_run_killed_again_and_again_ends_with_the_same_results(project, finish
 def test_the_demonstration_killed_again_and_again_ends_with_the_same_results(
     project, root, tmp_path
 ):
-    """The kills are spread over all of its jobs, about 80."""
+    """The kills are spread over all jobs, about 80."""
     whole = replace(project, folder=root)
     clone = replace(project, folder=tmp_path / "clone")
     clone.folder.mkdir()
@@ -49,7 +49,7 @@ def test_the_demonstration_killed_again_and_again_ends_with_the_same_results(
 
 
 def names_of(whole: Path) -> list[str]:
-    """Return the files of a run that another one of the same settings has to the bit."""
+    """Return the files that are bit-identical in runs with the same settings."""
     files = (file for kind in COMPARED for file in whole.glob(f"data/{kind}/**/*.parquet"))
     return sorted({str(file.relative_to(whole)) for file in files} - TIMED)
 
@@ -57,15 +57,15 @@ def names_of(whole: Path) -> list[str]:
 def check_kills(
     project, command: list[str], whole: Path, names: list[str], kills: int, most_between: int
 ) -> None:
-    """Kill a run at random moments, let it end, and hold its results against another's.
+    """Kill a run at random moments, let it finish, and compare its results with another run's.
 
     Args:
-        project: where it runs.
-        command: without the targets.
-        whole: results of a run that nobody killed.
-        names: of the results, below that folder.
-        kills: how many, of each kind in turn.
-        most_between: files that are finished from one kill to the next, at most.
+        project: the project to run.
+        command: command line without targets.
+        whole: results of an undisturbed run.
+        names: result files, relative to that folder.
+        kills: number of kills, of each kind in turn.
+        most_between: largest number of files that are finished between two kills.
     """
     assert names, f"{whole} holds no results"
     targets = [str(Path("results", whole.name, name)) for name in names]
@@ -84,7 +84,7 @@ def check_kills(
             wait_for_more(project.folder, chance.randint(0, most_between), driver)
             time.sleep(chance.uniform(0, 1))
             if not kill(left[0], driver, chance):
-                assert len(left) < already, "ended by itself"
+                assert len(left) < already, "ended before a kill"
                 break
             kind = left.pop(0)
             after = finished_files(project.folder)
@@ -98,14 +98,14 @@ def check_kills(
     )
     assert ended.returncode == 0, ended.stdout[-3000:].decode() + ended.stderr[-3000:].decode()
     after = finished_files(project.folder)
-    assert before.items() <= after.items(), "recomputed"
+    assert before.items() <= after.items(), "finished files were recomputed"
     for name in names:
         made = pq.read_table(project.folder / "results" / whole.name / name)
         assert made.equals(pq.read_table(whole / name)), name
 
 
 def unlock(project) -> None:
-    """Free the folder, as `make unlock` does, once the jobs that a killed run left have ended."""
+    """Unlock the folder like `make unlock`, once the jobs of the killed run have ended."""
     freed = None
     while freed is None or "is a run that is working here" in freed.stdout:
         freed = project.python("scripts/unlock.py")
@@ -113,20 +113,20 @@ def unlock(project) -> None:
 
 
 def wait_for_more(folder: Path, count: int, driver: psutil.Popen) -> None:
-    """Return once so many more files are finished, or the run has ended."""
+    """Wait until `count` more files are finished, or the run has ended."""
     begun = len(finished_files(folder))
     while driver.poll() is None and len(finished_files(folder)) < begun + count:
         time.sleep(0.05)
 
 
 def kill(kind: str, driver: psutil.Popen, chance: random.Random) -> bool:
-    """Kill a job, a run, whose jobs then go on, or both; return whether the run was at work."""
+    """Kill a job, a run (whose jobs continue), or both; return whether the run was active."""
     while driver.poll() is None:
         jobs = jobs_of(driver)
         if jobs or kind == "the driver":
             victims = {"a job": jobs and [chance.choice(jobs)], "the driver": [driver]}
             for victim in victims.get(kind, [driver, *jobs]):
-                with suppress(psutil.NoSuchProcess):  # a job that has ended meanwhile
+                with suppress(psutil.NoSuchProcess):  # the job has ended meanwhile
                     victim.kill()
             return True
         time.sleep(0.05)
@@ -134,14 +134,14 @@ def kill(kind: str, driver: psutil.Popen, chance: random.Random) -> bool:
 
 
 def jobs_of(driver: psutil.Popen) -> list[psutil.Process]:
-    """Return the processes of a run that do its jobs' work."""
+    """Return the job processes of a run."""
     with suppress(psutil.NoSuchProcess):
         return [child for child in driver.children(recursive=True) if not child.children()]
     return []
 
 
 def finished_files(folder: Path) -> dict[str, int]:
-    """Return the files that Snakemake has recorded as finished, and when it did."""
+    """Return the files that Snakemake recorded as finished, with the times of the records."""
     records = folder / ".snakemake/metadata"
     incomplete = {
         urlsafe_b64decode(marker.name).decode()

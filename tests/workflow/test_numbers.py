@@ -1,4 +1,4 @@
-"""Every number of every table, recomputed from the stored results by a few independent lines."""
+"""Every number of every table, recomputed independently from the stored results."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from pisoft.store.parquet import read_rows, write_rows
 pytestmark = [pytest.mark.workflow, pytest.mark.slow]
 
 METHODS = ("random", "attention", "saliency")
-SELECTED = "grad_ellm_selected"  # of the layer study; on its dataset alone
+SELECTED = "grad_ellm_selected"  # from the layer study; only on its dataset
 DATASETS = ("toy-sentiment", "demo-why")
 
 
 def lines_of(project, name, room="tables"):
-    """The lines of a display's CSV but those of :data:`SELECTED`, which has tests of its own."""
+    """Return a display's CSV lines without :data:`SELECTED`, which has its own tests."""
     return [line for line in all_lines_of(project, name, room) if line.get("method") != SELECTED]
 
 
@@ -39,7 +39,7 @@ def all_lines_of(project, name, room="tables"):
 
 
 def numbers_of(project, name, column="value"):
-    """A column of a table's CSV by (metric, dataset, method); NaN where it is empty."""
+    """Return a column of a table's CSV by (metric, dataset, method); NaN where it is empty."""
     return {
         (line["metric"], line["dataset"], line["method"]): float(line[column] or "nan")
         for line in lines_of(project, name)
@@ -53,7 +53,7 @@ def area(points, grid=GRID):
 
 
 def samples_of(project, method, dataset):
-    """Metrics by sample straight from the draws; samples without an ok step are left out."""
+    """Return metrics by sample from the stored draws, without samples that have no ok step."""
     path = project.folder / f"results/tiny/data/soft/dynamic/toy/{method}/{dataset}.parquet"
     by_step = defaultdict(dict)
     for row in read_rows(path, "soft"):
@@ -124,7 +124,7 @@ def finished(studied_once):
 
 
 @pytest.mark.parametrize("table", ["pi_soft_auc", "original_soft"])
-def test_values_of_the_soft_tables(finished, table):
+def test_soft_tables_match_the_draws(finished, table):
     values = numbers_of(finished, f"{table}/dynamic/toy")
     by_cell = {(m, d): samples_of(finished, m, d) for m in METHODS for d in DATASETS}
     assert len(values) == len({key[0] for key in values}) * 3 * 3
@@ -137,8 +137,8 @@ def test_values_of_the_soft_tables(finished, table):
             assert value == pytest.approx(expected, rel=1e-9), (metric, dataset, method)
 
 
-def test_comparisons_that_are_to_be_decided_are_of_clipped_differences(finished):
-    """So few records decide nothing, so that all of them count."""
+def test_decisions_use_clipped_differences(finished):
+    """So few records decide no comparison, so all of them count."""
     lines = lines_of(finished, "decisions/dynamic/toy")
     sequence, test = ([line for line in lines if line["part"] == part] for part in ("", "by_test"))
     assert len(sequence) == len(test) >= 2 * 2 * 3
@@ -155,7 +155,7 @@ def test_comparisons_that_are_to_be_decided_are_of_clipped_differences(finished)
         assert float(tested["value"]) == pytest.approx(statistics.fmean(gaps), abs=1e-9)
 
 
-def test_p_values_of_sign_flips_against_the_best_are_exact_for_few_samples(finished):
+def test_sign_flip_p_values_are_exact_for_few_samples(finished):
     p_values = numbers_of(finished, "pi_soft_auc/dynamic/toy", "p_sign_flip_adjusted")
     for metric, dataset in itertools.product(("auc_pi_soft_ns", "auc_pi_soft_nc"), DATASETS):
         samples = {
@@ -181,14 +181,14 @@ def test_p_values_of_sign_flips_against_the_best_are_exact_for_few_samples(finis
 
 
 def difference_parts(one, other):
-    """What each sample adds to the difference of two methods' means over common samples."""
+    """Return each sample's part of the difference of two methods' means over common samples."""
     common = one.keys() & other.keys()
     places = sorted(one.keys() | other.keys())
     return np.array([(one[s] - other[s]) / len(common) if s in common else 0.0 for s in places])
 
 
 def selected_samples(project, metric):
-    """Values by sample at the depth that is best on the development samples, on the others."""
+    """Return the other samples' values at the depth that is best on development samples."""
     path = project.folder / "results/tiny/data/summary/layer_study.parquet"
     rows = [row for row in read_rows(path, "layer_study") if row["metric"] == metric]
     by_depth = {
@@ -203,7 +203,7 @@ def selected_samples(project, metric):
     return {sample: values[metric] for sample, values in depth_samples.items() if sample in rest}
 
 
-def test_the_selected_depth_stands_in_the_main_table(finished):
+def test_the_main_table_lists_the_selected_depth(finished):
     lines = {
         (line["metric"], line["dataset"]): line
         for line in all_lines_of(finished, "pi_soft_auc/dynamic/toy")
@@ -217,7 +217,7 @@ def test_the_selected_depth_stands_in_the_main_table(finished):
         assert lines[metric, "average"]["value"] == "", "it has no value on the other dataset"
 
 
-def test_intervals_hold_the_value_and_are_as_wide_as_students(finished):
+def test_intervals_contain_the_value_and_standard_errors_match(finished):
     for metric, dataset, method in itertools.product(("auc_pi_soft_nc",), DATASETS, METHODS):
         key = (metric, dataset, method)
         low, value, high, error = (
@@ -230,7 +230,7 @@ def test_intervals_hold_the_value_and_are_as_wide_as_students(finished):
         assert error == pytest.approx(expected, rel=0.05)
 
 
-def test_values_of_insertion_and_deletion(finished):
+def test_insertion_and_deletion_match_the_flips(finished):
     for (metric, _, method), value in numbers_of(finished, "insertion_deletion/toy").items():
         flips = flips_of(finished, method, "toy-sentiment")
         assert value == pytest.approx(
@@ -243,7 +243,7 @@ def ranked(project, method, dataset):
     return [row for row in read_rows(path, "ranking") if row["status"] == "ok"]
 
 
-def test_how_many_tokens_flip_the_answer(finished):
+def test_counterfactuals_match_the_flips(finished):
     numbers = numbers_of(finished, "counterfactuals/toy")
     for method in METHODS:
         rows = [row for row in ranked(finished, method, DATASETS[0]) if "count" in row["curve"]]
@@ -259,7 +259,7 @@ def test_how_many_tokens_flip_the_answer(finished):
         assert numbers["not_flipped", DATASETS[0], method] == pytest.approx(never)
 
 
-def test_how_far_deletion_lowers_the_probability_of_the_answer(finished):
+def test_answer_deletion_matches_the_log_probabilities(finished):
     results, dataset = finished.folder / "results/tiny/data", DATASETS[1]
     prompts = read_rows(results / f"prompts/toy/{dataset}.parquet", "prompts")
     content = {row["sample_id"]: np.flatnonzero(row["content_mask"]) for row in prompts}
@@ -296,7 +296,7 @@ def mean_height(curve):
     return (sum(curve) - curve[0] / 2 - curve[-1] / 2) / (len(curve) - 1)
 
 
-def test_variance_components(finished):
+def test_variance_components_match_the_draws(finished):
     parts = defaultdict(dict)
     for line in lines_of(finished, "variance_components/dynamic/toy"):
         cell = line["metric"], line["method"], line["dataset"]
@@ -313,7 +313,7 @@ def test_variance_components(finished):
 
 
 def monte_carlo(project, kind, method, dataset):
-    """Mean over samples of the variance of the area's mean over draws."""
+    """Return the mean over samples of the variance of the area's mean over draws."""
     path = project.folder / f"results/tiny/data/soft/dynamic/toy/{method}/{dataset}.parquet"
     rows = defaultdict(dict)
     for row in read_rows(path, "soft"):
@@ -329,7 +329,7 @@ def monte_carlo(project, kind, method, dataset):
     return statistics.fmean(sum(v) / len(v) ** 2 for v in step_variances.values())
 
 
-def test_ranks_whole_and_without_each_dataset(finished):
+def test_ranks_match_with_and_without_each_dataset(finished):
     values = numbers_of(finished, "pi_soft_auc/dynamic/toy")
     other = dict(zip(DATASETS, reversed(DATASETS), strict=True))
     checked = 0
@@ -343,7 +343,7 @@ def test_ranks_whole_and_without_each_dataset(finished):
     assert checked == 2 * len(METHODS) * (1 + 1 + len(DATASETS))
 
 
-def test_the_layer_study(finished):
+def test_the_layer_study_matches_the_draws(finished):
     path = finished.folder / "results/tiny/data/summary/layer_study.parquet"
     parts = {row["sample_id"]: row["part"] for row in read_rows(path, "layer_study")}
     counts = {part: list(parts.values()).count(part) for part in ("development", "rest")}
@@ -364,7 +364,7 @@ def test_the_layer_study(finished):
         assert float(line["standard_error"]) == pytest.approx(error)
 
 
-def test_agreement_of_methods_on_tokens(finished):
+def test_method_agreement_matches_the_scores(finished):
     results = finished.folder / "results/tiny"
     for line in lines_of(finished, "method_agreement/toy", "figures"):
         if line["dataset"] not in DATASETS:
@@ -398,12 +398,12 @@ def agreement(name, first, second):
     return len(top[0] & top[1]) / k
 
 
-def test_agreement_of_metrics_on_methods(finished):
+def test_metric_agreement_matches_the_tables(finished):
     values = numbers_of(finished, "pi_soft_auc/dynamic/toy")
     values |= numbers_of(finished, "original_soft/dynamic/toy")
     values |= numbers_of(finished, "datamodel_scores/dynamic/toy")
     ranking = numbers_of(finished, "insertion_deletion/toy")
-    ranked = {key: v for key, v in ranking.items() if key[1] == DATASETS[0]}  # the only ranked one
+    ranked = {key: v for key, v in ranking.items() if key[1] == DATASETS[0]}  # the only one ranked
     ranking |= {(metric, "average", method): v for (metric, _, method), v in ranked.items()}
     values |= ranking
     changed = numbers_of(finished, "counterfactuals/toy")
@@ -426,7 +426,7 @@ def test_agreement_of_metrics_on_methods(finished):
     assert checked > 20
 
 
-def test_advantage_over_random_scores(finished):
+def test_the_advantage_matches_the_draws(finished):
     samples = {(m, d): samples_of(finished, m, d) for m in METHODS for d in DATASETS}
     parts_of, corrected = defaultdict(list), defaultdict(list)
     for line in lines_of(finished, "advantage/dynamic/toy"):
@@ -452,7 +452,7 @@ def test_advantage_over_random_scores(finished):
 
 
 def advantage(line, curve):
-    """A number of one sample's differences at .2, .25 and .8, interpolated at .5."""
+    """Return a number from one sample's differences at .2, .25 and .8, interpolated at .5."""
     if line["part"] == "at":
         return curve[float(line["position"])]
     middle = curve[0.25] + (curve[0.8] - curve[0.25]) * 0.25 / 0.55
@@ -461,7 +461,7 @@ def advantage(line, curve):
     return {"lower": lower, "upper": upper, "upper_minus_lower": upper - lower}[line["part"]]
 
 
-def test_sensitivity_of_the_order(finished):
+def test_sensitivity_matches_the_draws(finished):
     samples = {(m, d): samples_of(finished, m, d).values() for m in METHODS for d in DATASETS}
 
     def order(shown, metric, mean=statistics.fmean):
@@ -486,7 +486,7 @@ def test_sensitivity_of_the_order(finished):
     assert checked == 2 * 2 * (len(DATASETS) + 1)
 
 
-def test_density_against_faithfulness(finished):
+def test_density_matches_the_scores(finished):
     results = finished.folder / "results/tiny"
     by_sample = defaultdict(lambda: defaultdict(list))
     for method, dataset in itertools.product(METHODS, DATASETS):
@@ -528,7 +528,7 @@ def test_density_against_faithfulness(finished):
     assert checked == 2 * len(DATASETS) * (len(METHODS) + 4), "densities, and four metrics"
 
 
-def test_evidence(finished):
+def test_evidence_recovery_matches_the_scores(finished):
     results = finished.folder / "results/tiny"
     samples = defaultdict(lambda: defaultdict(list))
     for method, dataset in itertools.product(METHODS, DATASETS):
@@ -540,7 +540,7 @@ def test_evidence(finished):
             places = [place for place, bit in enumerate(prompt["content_mask"]) if bit]
             marked = {place for place in places if prompt["evidence_mask"][place]}
             raw = {place: row["raw_scores"][place] for place in places}
-            assert len(set(raw.values())) == len(raw), "no lots to draw"
+            assert len(set(raw.values())) == len(raw), "no ties to break"
             low, high = min(raw.values()), max(raw.values())
             scores = {place: (value - low) / (high - low) for place, value in raw.items()}
             order = sorted(places, key=scores.get, reverse=True)
@@ -570,7 +570,7 @@ def test_evidence(finished):
 
 
 def scores_of(project, method, dataset):
-    """Min-max scores of the content tokens by sample and step."""
+    """Return min-max scores of the content tokens by sample and step."""
     results = project.folder / "results/tiny"
     prompts = read_rows(results / f"data/prompts/toy/{dataset}.parquet", "prompts")
     content = {row["sample_id"]: np.array(row["content_mask"]) for row in prompts}
@@ -583,7 +583,7 @@ def scores_of(project, method, dataset):
 
 
 def draws_of_random_scores(project, dataset):
-    """Masks and changes of the log-probability by sample and step."""
+    """Return masks and changes of the log-probability by sample and step."""
     path = project.folder / f"results/tiny/data/soft/dynamic/toy/random/{dataset}.parquet"
     scores, draws = scores_of(project, "random", dataset), defaultdict(list)
     for row in read_rows(path, "soft"):
@@ -601,7 +601,7 @@ def draws_of_random_scores(project, dataset):
     }
 
 
-def test_datamodel_scores(finished):
+def test_datamodel_scores_match_the_stored_draws(finished):
     numbers = numbers_of(finished, "datamodel_scores/dynamic/toy")
     checked = 0
     for method, dataset in itertools.product(METHODS, DATASETS):
@@ -634,7 +634,7 @@ def test_datamodel_scores(finished):
     assert checked == 4 * len(METHODS) * len(DATASETS)
 
 
-def test_accuracy_and_timings(finished):
+def test_accuracy_and_timings_match_the_rows(finished):
     results = finished.folder / "results/tiny"
     accuracy = {
         (line["metric"], line["dataset"]): line["value"] for line in lines_of(finished, "accuracy")
@@ -653,10 +653,10 @@ def test_accuracy_and_timings(finished):
         assert float(line["value"]) == pytest.approx(mean)
 
 
-# What fails ------------------------------------------------------------------------------------
+# Failures --------------------------------------------------------------------------------------
 
 
-def test_tables_and_pages_come_out_whatever_failed_and_say_so(finished, tmp_path):
+def test_tables_and_pages_report_failures(finished, tmp_path):
     """A cell without an ok row, methods with identical scores, NaN, and a dataset of one sample."""
     project = type(finished)(tmp_path / "broken")
     shutil.copytree(finished.folder, project.folder, symlinks=True)
@@ -681,7 +681,7 @@ def test_tables_and_pages_come_out_whatever_failed_and_say_so(finished, tmp_path
     display = [rule for rule in rules if rule.startswith(SHORT)]
     made = sorted((project.folder / "results/tiny/data/summary").rglob("*.parquet"))
     targets = [str(path.relative_to(project.folder)) for path in made]
-    shown = ("tables/pi_soft_auc/dynamic/toy", "index", "explorer")  # all tables are one job
+    shown = ("tables/pi_soft_auc/dynamic/toy", "index", "explorer")  # one job writes all tables
     targets += [f"results/tiny/{name}.html" for name in shown]
     recomputed = ("--rerun-triggers", "mtime", "--allowed-rules", *display)
     project.snakemake("--cores", "2", *recomputed, "--", *targets)
@@ -691,7 +691,7 @@ def test_tables_and_pages_come_out_whatever_failed_and_say_so(finished, tmp_path
     low = numbers_of(project, "pi_soft_auc/dynamic/toy", "low")
     for key in itertools.product(("auc_pi_soft_ns", "auc_pi_soft_nc"), ("demo-why",), METHODS[:2]):
         assert math.isfinite(values[key])
-        assert math.isnan(low[key]), "one sample has no interval"
+        assert math.isnan(low[key]), "a single sample has no interval"
     p_values = numbers_of(project, "pi_soft_auc/dynamic/toy", "p_adjusted")
     equal = [p_values["auc_pi_soft_nc", "toy-sentiment", m] for m in ("random", "attention")]
     assert 1.0 in equal or len(set(equal)) == 1

@@ -1,4 +1,4 @@
-"""The plan lists the jobs that Snakemake lists, and what they count."""
+"""The plan lists Snakemake's jobs and the tokens that they count."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ FIX = "bring scripts/pisoft/cost/plan.py up to date"
 
 
 @pytest.mark.parametrize("name", ["config", "demo-trust", "paper"])
-def test_the_plan_lists_the_jobs_that_snakemake_lists(name, tmp_path, monkeypatch):
+def test_the_plan_lists_the_jobs_of_snakemake(name, tmp_path, monkeypatch):
     run_file = read_yaml(CONFIG / f"{name}.yaml")
     if name == "demo-trust":
         run_file["sanity_checks"]["labels"] = True
     if name == "paper":
-        run_file["max_samples"] = 400  # two shards, and three of the evaluation
+        run_file["max_samples"] = 400  # two shards, and three for the evaluation
         run_file["methods"] = ["random", "reagent", "grad_ellm"]
         run_file["restrictions"]["llama-3.1-70b-instruct"]["methods"] = ["random"]
         run_file["layer_study"]["depths"] = [1, 32]
@@ -41,7 +41,7 @@ def test_the_plan_lists_the_jobs_that_snakemake_lists(name, tmp_path, monkeypatc
     assert collections.Counter(job.rule for job in plan.jobs) == costly, FIX
 
 
-def test_jobs_count_as_many_tokens_as_are_planned(finished, monkeypatch):
+def test_jobs_count_the_planned_tokens(finished, monkeypatch):
     monkeypatch.chdir(finished.folder)
     config = load_run(
         read_yaml(Path("config/tiny.yaml")), ["config/tiny.yaml"], Path("config"), load_method
@@ -51,7 +51,7 @@ def test_jobs_count_as_many_tokens_as_are_planned(finished, monkeypatch):
     jobs = plan.jobs
     (prompts,) = (results / "data/prompts").rglob("*.parquet")
     lengths = [len(row["input_ids"]) for row in read_rows(prompts, "prompts")]
-    # Attention once, saliency forward and backward, random never; the shortest twice, to warm up.
+    # Attention once, saliency forward and backward, random never; the shortest also to warm up.
     read = (sum(lengths) + min(lengths)) * (1 + 2)
     assert sum(job.high for job in jobs if job.rule == "attribute") == read
     (lengths_of,) = plan.lengths.values()

@@ -1,4 +1,4 @@
-"""The numbers that `pisoft.evaluate` returns are those that a run has stored, to the bit."""
+"""`pisoft.evaluate` returns the same numbers, to the bit, as a run stores."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ COLUMNS = ["value", "low", "high", "n", "n_failed"]
 
 
 @pytest.mark.parametrize("method", ["random", "attention", "saliency"])
-def test_numbers_and_curves_of_a_cell_are_those_of_the_run(finished_once, method):
+def test_evaluate_returns_the_numbers_and_curves_of_a_run(finished_once, method):
     data = finished_once.folder / "results/tiny/data"
     answer = pisoft.evaluate(
         finished_once.folder / "toy-model",

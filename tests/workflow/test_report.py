@@ -15,7 +15,7 @@ from helpers.shared_runs import GRID
 
 pytestmark = [pytest.mark.workflow, pytest.mark.slow]
 
-# Titles of what the menu lists, by category and subcategory; the first has none.
+# Titles in the menu, by category and subcategory; the first category has no subcategories.
 MENU = {
     "1 Overview": {"": ["Answer", "Explorer"]},
     "2 Tables": {
@@ -52,7 +52,7 @@ MENU = {
         ],
     },
 }  # fmt: skip
-PAGE_OF_FIGURE = "figures/pi_curves/dynamic/toy/toy-sentiment"  # all have one template
+PAGE_OF_FIGURE = "figures/pi_curves/dynamic/toy/toy-sentiment"  # all figures share one template
 FIGURE = "#app > div > div img"
 OTHER_FIGURE = f"""(seen) => {{
   const image = document.querySelector('{FIGURE}');
@@ -76,7 +76,7 @@ def report(browser, studied_once, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def visited(browser, report):
-    """Visit every page, of figures one; return what each links to, files with the part of each."""
+    """Visit every page, but only one of a figure; return each page's links: files and fragments."""
     links = {}
     for path in (
         *report.parent.glob("*.html"),
@@ -85,7 +85,7 @@ def visited(browser, report):
     ):
         opened = visit(browser, path)
         hrefs = opened.page.locator("a[href]").evaluate_all("all => all.map((one) => one.href)")
-        assert opened.page.evaluate("window.hacked") is None, f"{path}: a label is text"
+        assert opened.page.evaluate("window.hacked") is None, f"{path}: labels must be escaped"
         opened.assert_sound_and_offline()
         opened.page.close()
         parts = [part for part in map(urlsplit, hrefs) if part.scheme == "file"]
@@ -95,7 +95,7 @@ def visited(browser, report):
 
 @pytest.fixture
 def page(browser, report):
-    """Open the report; whatever a test does, it meets no error and stays offline."""
+    """Open the report; in every test, it must meet no error and stay offline."""
     opened = visit(browser, report)
     yield opened.page
     opened.assert_sound_and_offline()
@@ -103,17 +103,17 @@ def page(browser, report):
 
 
 def menu(page):
-    """Return the entries of the menu that is shown."""
+    """Return the entries of the visible menu."""
     return page.locator("nav ul").first.get_by_role("link").all_inner_texts()
 
 
 def rows(page):
-    """Return the rows of the list that is shown."""
+    """Return the rows of the visible list."""
     return page.locator("nav tbody tr")
 
 
 def titles(page):
-    """Return the titles of the list that is shown, each once."""
+    """Return the distinct titles of the visible list."""
     shown = rows(page).locator("td:first-child").all_inner_texts()
     return list(dict.fromkeys(title.strip() for title in shown))
 
@@ -126,13 +126,13 @@ def show(page, category, subcategory):
 
 
 def open_first(page, title):
-    """Open the first result of a title in the list that is shown, and return its row."""
+    """Open the first result with a title in the visible list, and return its row."""
     row = rows(page).filter(has=page.get_by_role("cell", name=title, exact=True)).first
-    row.get_by_role("link").first.click()  # the eye
+    row.get_by_role("link").first.click()  # the eye icon
     return row
 
 
-def test_categories_and_their_lists_come_in_the_order_of_reading(page):
+def test_categories_and_lists_are_in_reading_order(page):
     assert [name.strip() for name in menu(page)[-len(MENU) :]] == list(MENU)
     for category, lists in MENU.items():
         if "" not in lists:
@@ -145,7 +145,7 @@ def test_categories_and_their_lists_come_in_the_order_of_reading(page):
             page.get_by_role("link", name="Results").click()
 
 
-def test_the_report_opens_on_the_answer_with_the_workflow_behind_it(page, report):
+def test_the_report_opens_with_the_answer_above_the_workflow(page, report):
     answer = page.locator(".verdicts")
     verdicts = (report.parent / "verdicts.txt").read_text(encoding="utf-8")
     assert answer.inner_text().strip() == verdicts.strip()
@@ -160,7 +160,7 @@ def test_the_report_opens_on_the_answer_with_the_workflow_behind_it(page, report
 
 
 @pytest.mark.parametrize("word", ["ranks", "agreement", "toy", "explorer"])
-def test_search_finds_results_by_words_of_their_files_and_says_which_they_are(page, word):
+def test_search_finds_results_by_file_and_labels_them(page, word):
     field = page.get_by_placeholder("Search...")
     field.fill(word)
     field.press("Enter")
@@ -173,11 +173,11 @@ def test_search_finds_results_by_words_of_their_files_and_says_which_they_are(pa
         for path, result_labels in labels
         if word in path
     ]
-    assert sorted(shown) == sorted(expected), "as many rows as results, and each says what it is"
-    assert all(expected.count(row) == 1 for row in expected), "a row hides another"
+    assert sorted(shown) == sorted(expected), "one row with all labels per result"
+    assert all(expected.count(row) == 1 for row in expected), "no two rows are alike"
 
 
-def test_on_a_telephone_the_menu_is_above_the_answer(browser, report):
+def test_on_a_phone_the_menu_is_above_the_answer(browser, report):
     opened = visit(browser, report, width=390)
     nav = opened.page.locator("#app nav").first.bounding_box()
     answer = opened.page.locator(".verdicts").bounding_box()
@@ -186,7 +186,7 @@ def test_on_a_telephone_the_menu_is_above_the_answer(browser, report):
     opened.page.close()
 
 
-def test_the_start_page_begins_at_its_beginning_and_leads_to_the_results(page):
+def test_the_start_page_opens_at_its_top_and_links_to_results(page):
     first = page.get_by_text("how faithful attribution methods are")
     assert first.bounding_box()["y"] >= 0
     for text, description in {
@@ -199,7 +199,7 @@ def test_the_start_page_begins_at_its_beginning_and_leads_to_the_results(page):
     page.locator("nav").get_by_text("2 Robustness").wait_for()
 
 
-def test_a_table_opens_with_what_its_file_holds(page, report):
+def test_a_table_in_the_report_equals_its_file(page, report):
     file = report.parent / "tables/pi_soft_auc/dynamic/toy.html"
     show(page, "2 Tables", "1 Answer")
     row = open_first(page, "AUC of π-Soft-NS and π-Soft-NC")
@@ -213,7 +213,7 @@ def test_a_table_opens_with_what_its_file_holds(page, report):
         .evaluate_all("cells => cells.map((cell) => cell.innerHTML)")
     )
     assert shown == re.findall(r"<td[^>]*>(.*?)</td>", file.read_text(encoding="utf-8"))
-    row.get_by_role("link").last.click()  # the i
+    row.get_by_role("link").last.click()  # the info icon
     details = page.locator("nav").first.inner_text()
     for text in (
         "Higher is better",
@@ -225,14 +225,14 @@ def test_a_table_opens_with_what_its_file_holds(page, report):
         assert text in details
 
 
-def test_pages_can_be_read_by_all_and_on_a_telephone(browser, report):
+def test_pages_are_accessible_also_on_a_phone(browser, report):
     for name in ("index", "explorer", "docs", "tables/pi_soft_auc/dynamic/toy", PAGE_OF_FIGURE):
         check_accessible(browser, report.parent / f"{name}.html")
 
 
-def test_every_link_on_every_page_leads_somewhere(visited, report):
+def test_no_link_is_broken(visited, report):
     for page, links in visited.items():
-        assert report.parent / "index.html" in {file for file, _ in links} | {page}, "the bar"
+        assert report.parent / "index.html" in {file for file, _ in links} | {page}, "no home link"
         for file, part in links:
             assert file.is_file() or file.is_dir(), f"{page}: {file}"
             if part and file.name in ("index.html", "docs.html"):
@@ -247,7 +247,7 @@ def test_the_front_page_links_to_every_table_and_figure(visited, report):
     assert files == pages | others | {report}
 
 
-def test_a_figure_opens_in_a_page_with_its_caption_and_data(browser, report):
+def test_a_figure_has_a_page_with_caption_and_data(browser, report):
     opened = visit(browser, report.parent / f"{PAGE_OF_FIGURE}.html")
     assert opened.page.locator("img").evaluate("image => image.naturalWidth") > 100
     caption = "Below each panel, methods in colour are listed from the highest area"
@@ -257,7 +257,7 @@ def test_a_figure_opens_in_a_page_with_its_caption_and_data(browser, report):
     opened.page.close()
 
 
-def test_every_figure_opens_and_no_edge_of_it_is_cut(page):
+def test_every_figure_opens_uncut(page):
     seen = []
     for subcategory, names in MENU["3 Figures"].items():
         show(page, "3 Figures", subcategory)
@@ -270,7 +270,7 @@ def test_every_figure_opens_and_no_edge_of_it_is_cut(page):
         page.get_by_role("link", name="Results").click()
 
 
-def test_the_pages_open(page):
+def test_answer_and_explorer_open(page):
     show(page, "1 Overview", "")
     open_first(page, "Answer")
     frame = page.frame_locator("iframe")
@@ -280,7 +280,7 @@ def test_the_pages_open(page):
     frame.get_by_role("combobox", name="Model").wait_for()
 
 
-def test_every_result_says_its_statistic_its_failures_and_its_settings(page):
+def test_every_caption_states_failures_and_settings(page):
     captions = page.evaluate("Object.values(results).map((result) => result.caption)")
     assert len(captions) >= sum(len(names) for lists in MENU.values() for names in lists.values())
     for caption in [*captions, page.evaluate("workflow_desc")]:
@@ -302,7 +302,7 @@ def test_every_result_says_its_statistic_its_failures_and_its_settings(page):
         ("tables/accuracy", "tbody"),
     ],
 )
-def test_a_dataset_in_a_table_leads_to_its_samples_in_the_explorer(browser, report, name, place):
+def test_datasets_in_tables_link_to_the_explorer(browser, report, name, place):
     opened = visit(browser, report.parent / f"{name}.html")
     opened.page.locator(place).get_by_role("link").first.click()
     opened.page.wait_for_url((report.parent / "explorer.html").as_uri() + "#model=toy&*")
@@ -317,8 +317,8 @@ def test_a_dataset_in_a_table_leads_to_its_samples_in_the_explorer(browser, repo
     opened.page.close()
 
 
-def test_a_label_is_text_on_every_page(visited, report):
-    """A label with a script ran in the report, which embeds the settings of every job."""
+def test_labels_are_escaped_on_every_page(visited, report):
+    """Regression: a label's script ran in the report, which embeds the settings of every job."""
     assert len(visited) > sum(map(len, MENU["2 Tables"].values()))
     text = (report.parent / "tables/pi_soft_auc/dynamic/toy.html").read_text(encoding="utf-8")
     assert "Toy&lt;/script&gt;" in text

@@ -1,4 +1,4 @@
-"""What every rule must have, read from the parsed workflow."""
+"""Requirements of every rule, checked in the parsed workflow."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ DEMOS = [ROOT / f"config/{name}.yaml" for name in ("config", "demo-trust")]
 
 @pytest.fixture(scope="module", params=DEMOS, ids=lambda file: file.stem)
 def rules(request):
-    """Return the rules of an embedded run by name, the target rule left out."""
+    """Return the rules of an embedded run by name, without the target rule."""
     return parsed_rules([request.param])
 
 
-def asked(rule, resource, cell, attempt=1):
-    """Return what a job asks for, of a cell's protocol, model, method and part what it has."""
+def requested(rule, resource, cell, attempt=1):
+    """Return the amount of a resource that a cell's job requests."""
     values = dict(zip(("protocol", "model", "method", "part"), cell, strict=True))
     wildcards = {key: name for key, name in values.items() if key in rule.wildcard_names}
     return rule.resources[resource].evaluate(Wildcards(fromdict=wildcards), attempt=attempt).value
@@ -60,26 +60,26 @@ def test_every_rule_is_complete(rules):
 def test_every_job_depends_on_its_settings_and_its_code(rules):
     scripts = set()
     for name, rule in rules.items():
-        given = dict(rule.params.items())
-        assert {"command", "settings", "code"} <= set(given), f"rule {name}"
+        params = dict(rule.params.items())
+        assert {"command", "settings", "code"} <= set(params), f"rule {name}"
         assert rule.shellcmd.startswith("{params.command} "), f"rule {name}"
         assert "--settings {params.settings:q} " in rule.shellcmd, f"rule {name}"
-        interpreter, script = shlex.split(given["command"](None, None))
+        interpreter, script = shlex.split(params["command"](None, None))
         assert interpreter == sys.executable
         scripts.add(Path(script))
     by_hand = ["plan", "check_run", "check_run_file", "check_scores", "compare_runs", "unlock"]
     scripts |= {SCRIPTS / f"{name}.py" for name in by_hand}
-    assert scripts == {*SCRIPTS.glob("*.py")}, "a script that no rule calls, or none has"
+    assert scripts == {*SCRIPTS.glob("*.py")}, "a script is unused or missing"
 
 
-def test_code_is_no_input(rules):
-    """Its paths would differ between clones, which would compute everything again."""
+def test_code_is_not_an_input(rules):
+    """Paths of code differ between clones, which would re-run everything."""
     for name, rule in rules.items():
         files = [str(item) for item in rule.input if isinstance(item, str)]
         assert not [file for file in files if not file.startswith("results/")], f"rule {name}"
 
 
-def test_everything_in_a_rule_has_a_name(rules):
+def test_inputs_outputs_and_params_are_named(rules):
     for name, rule in rules.items():
         for items in (rule.input, rule.output, rule.params):
             named = {index for index, _ in _positions(items)}
@@ -93,21 +93,21 @@ def _positions(items):
             yield index, name
 
 
-def test_rules_that_load_a_model_take_its_resources(rules):
+def test_rules_that_load_a_model_use_its_resources(rules):
     for name in ("generate", "attribute", "evaluate_soft", "evaluate_ranking"):
         assert "gpu" in rules[name].resources
 
 
-def test_a_model_s_job_that_is_tried_again_may_take_more(rules):
-    """What it failed from may be a limit of memory or time; GPUs and threads change results."""
+def test_retried_model_jobs_get_more_memory_and_time(rules):
+    """A job may have hit a limit of memory or time; GPUs and threads would change results."""
     cell = ("dynamic", "demo-llama", "random", "demo-sentiment")
     for name in ("generate", "attribute", "evaluate_soft", "evaluate_ranking"):
         for key in ("mem_mb", "runtime"):
-            first, second = (asked(rules[name], key, cell, attempt) for attempt in (1, 2))
+            first, second = (requested(rules[name], key, cell, attempt) for attempt in (1, 2))
             assert second == 2 * first > 0, f"{name}: {key}"
 
 
-def test_jobs_on_a_gpu_ask_for_what_is_planned_at_the_profile_s_throughput(monkeypatch, tmp_path):
+def test_gpu_jobs_request_the_time_planned_for_the_throughput(monkeypatch, tmp_path):
     monkeypatch.chdir(ROOT)
     file = tmp_path / "paper.yaml"
     changes = {"models": ["llama-3.1-8b-instruct"], "datasets": ["sst2"], "operators": {}}
@@ -131,11 +131,11 @@ def test_jobs_on_a_gpu_ask_for_what_is_planned_at_the_profile_s_throughput(monke
             job = jobs[name, pattern.format(*shard)]
             seconds = plan.seconds(job, throughput * 1e12)
             minutes = max(LEAST_RUNTIME, math.ceil(RUNTIME_SAFETY * seconds / 60))
-            assert asked(rules[name], "runtime", shard) == minutes, name
-            assert asked(rules[name], "runtime", shard, attempt=2) == 2 * minutes, name
+            assert requested(rules[name], "runtime", shard) == minutes, name
+            assert requested(rules[name], "runtime", shard, attempt=2) == 2 * minutes, name
 
 
-def test_whatever_resamples_reads_the_clusters_of_samples(rules):
+def test_summaries_that_resample_read_the_clusters(rules):
     summaries = {n: r for n, r in rules.items() if "summarise_results" in r.params.command("", "")}
     for name, rule in summaries.items():
         module = summary_module(rule.params.name)
@@ -149,7 +149,7 @@ def test_paths_hold_no_options(rules):
         assert rule.wildcard_names <= WILDCARDS, f"rule {name}"
 
 
-def test_adding_a_display_needs_no_other_line():
+def test_displays_are_listed_nowhere_else():
     """Every table or figure is one decorated function; neither rules nor scripts name any."""
     files = [ROOT / "Snakefile", *(ROOT / "rules").glob("*.smk"), *SCRIPTS.glob("*_results.py")]
     text = "\n".join(file.read_text(encoding="utf-8") for file in files)
@@ -160,7 +160,7 @@ def test_adding_a_display_needs_no_other_line():
 
 
 def test_the_embedded_runs_show_every_table_and_figure(tmp_path):
-    """Two of the metrics are off in all of them, and one key away."""
+    """Two metrics are off in all of them; one key switches both on."""
     switch = tmp_path / "metrics.yaml"
     keys = "{counterfactuals: records, answer_deletion: true}"
     switch.write_text(f"ranking: {keys}\n", encoding="utf-8")
@@ -173,8 +173,8 @@ def test_the_embedded_runs_show_every_table_and_figure(tmp_path):
     assert every <= {(room, name.partition(".")[0]) for room, name in shown}
 
 
-def test_an_edit_of_a_figure_draws_no_other_one(rules):
-    """Nothing but the settings and the way figures look is in common."""
+def test_editing_a_figure_redraws_no_other(rules):
+    """Figures share only the settings and their style."""
     codes = {name: rule.params.code for name, rule in rules.items() if name.startswith("plot_")}
     assert set(codes) <= {f"plot_{name}" for name in displays_in("figures")}
     assert len(set(codes.values())) == len(codes)

@@ -1,4 +1,4 @@
-"""Results are shown only if they are what this run's jobs wrote."""
+"""Results are shown only if this run's jobs wrote them."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ def short(name: str) -> str:
 
 
 def replace(folder, name: str, content: bytes) -> None:
-    """Replace the content of a file and keep its time."""
+    """Replace the content of a file, but keep its time stamp."""
     path = folder / name
     times = path.stat()
     path.write_bytes(content)
     os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
 
 
-def test_seals_replace_the_records_of_snakemake(finished):
-    """Without records, Snakemake alone would say that nothing is to be done."""
+def test_seals_replace_snakemakes_records(finished):
+    """Without its records, Snakemake would report that nothing is to be done."""
     shutil.rmtree(finished.folder / ".snakemake")
     assert finished.pending() == set()
     before = sorted(finished.folder.rglob("results/**/*"))
@@ -45,7 +45,7 @@ def test_seals_replace_the_records_of_snakemake(finished):
     assert sorted(finished.folder.rglob("results/**/*")) == before, "a dry run changes nothing"
 
 
-def test_weights_that_lie_elsewhere_are_the_same_unless_they_differ(finished):
+def test_moved_weights_re_run_jobs_only_if_they_differ(finished):
     places = finished.folder / "toy-model", finished.folder / "weights" / "toy"
     places[1].parent.mkdir()
     places[0].rename(places[1])
@@ -58,7 +58,7 @@ def test_weights_that_lie_elsewhere_are_the_same_unless_they_differ(finished):
 
 
 @pytest.mark.follows("which recomputes both")
-def test_nothing_is_kept_that_was_made_from_a_damaged_file(finished):
+def test_results_from_a_damaged_file_are_discarded(finished):
     content = (finished.folder / SALIENCY).read_bytes()
     replace(finished.folder, SALIENCY, content.replace(b"git_commit", b"git_commiT"))
     refused = finished.snakemake(
@@ -70,20 +70,20 @@ def test_nothing_is_kept_that_was_made_from_a_damaged_file(finished):
     assert short(SALIENCY) in finished.pending(), "the next call recomputes it"
 
 
-def test_results_without_seals_are_refused_until_someone_vouches_for_them(finished):
+def test_unsealed_results_are_refused_until_they_are_touched(finished):
     for seal in finished.folder.rglob("results/**/.*.seal"):
         seal.unlink()
     assert "has no seal" in finished.snakemake("--dry-run", check=False).stdout
     files = sorted((finished.folder / "results").rglob("*"), reverse=True)
     for second, path in enumerate(files):
-        os.utime(path, (second, second))  # as a copy without times has it
+        os.utime(path, (second, second))  # like in a copy without time stamps
     finished.snakemake("--touch", "--cores", "1")
     assert finished.pending() == set()
 
 
 @pytest.mark.parametrize("option", [["--touch", "--cores", "1"], ["--report", "report.html"]])
 @pytest.mark.follows("run the workflow, which recomputes it")
-def test_nobody_vouches_for_results_of_other_settings_or_reports_them(finished, option):
+def test_results_of_other_settings_are_neither_touched_nor_reported(finished, option):
     refused = finished.snakemake(*option, *OTHER_SEED, check=False)
     assert refused.returncode == 1
     assert "was made with other settings, code or inputs" in refused.stdout
@@ -94,14 +94,14 @@ def test_nobody_vouches_for_results_of_other_settings_or_reports_them(finished, 
 @pytest.mark.parametrize(
     "option", [["--ignore-incomplete"], ["--keep-incomplete"], ["--persistence-backend", "db"]]
 )
-def test_options_that_let_wrong_results_pass_are_refused(finished, option):
+def test_options_that_accept_wrong_results_are_refused(finished, option):
     (finished.folder / SALIENCY).unlink()
     refused = finished.snakemake("--cores", "1", *option, check=False)
     assert refused.returncode == 1
     assert f"{option[0]}: " in refused.stdout
 
 
-def test_check_run_lists_what_does_not_match_and_the_commands_that_fix_it(finished):
+def test_check_run_lists_mismatches_and_their_fixes(finished):
     def listed(run="results/tiny"):
         return finished.python("scripts/check_run.py", "--run", run)
 
@@ -135,8 +135,8 @@ def test_check_run_lists_what_does_not_match_and_the_commands_that_fix_it(finish
         seal_path(str(unsealed)).unlink()
         seal_path(str(spoilt)).write_text("{")
         replace(finished.folder, str(edited), edited.read_bytes().replace(b"1", b"2"))
-        for one in (str, seal_path):  # with their seals
-            first, second = (Path(one(str(path))) for path in swapped)
+        for path_of in (str, seal_path):  # with their seals
+            first, second = (Path(path_of(str(path))) for path in swapped)
             first.rename("spare")
             second.rename(first)
             Path("spare").rename(second)
@@ -159,7 +159,7 @@ def test_check_run_lists_what_does_not_match_and_the_commands_that_fix_it(finish
 
 
 @pytest.mark.follows("wait for it, or stop it with `kill …`")
-def test_no_run_begins_while_a_job_of_a_killed_one_is_alive(finished):
+def test_no_run_starts_while_a_job_of_a_killed_run_is_alive(finished):
     run = str((finished.folder / "results/tiny").resolve())
     (finished.folder / SALIENCY).unlink()
     with subprocess.Popen(["sleep", "600"], env={"PISOFT_RUNS": run}) as orphan:

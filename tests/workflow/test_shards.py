@@ -1,4 +1,4 @@
-"""A cell in shards: the bits of the whole, and new samples are all that is computed for more."""
+"""A cell in shards equals the whole cell to the bit, and more samples compute only new ones."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ SUMMARIES = ("accuracy", "soft_samples", "ranking_samples", "evidence_samples")
 
 
 def saliency_rows(file):
-    """Return the rows of a summary that other methods do not change."""
+    """Return the rows of a summary that do not depend on other methods."""
     table = pq.read_table(file)
     return table.filter(pc.is_in(table["method"], pa.array(["saliency", ""])))
 
 
-def test_shards_give_the_bits_of_the_whole_and_more_samples_compute_only_theirs(finished):
-    alone = ("--config", "methods=[saliency, occlusion]")
+def test_shards_equal_the_whole_and_more_samples_add_only_theirs(finished):
+    chosen = ("--config", "methods=[saliency, occlusion]")
     results, path = finished.folder / "results/tiny", finished.folder / "config/tiny.yaml"
     path.write_text(
         path.read_text().replace("  datasets:", "  methods: {occlusion: {}}\n  datasets:")
     )
     finished.snakemake(
-        "--cores", "2", *alone, "--",
+        "--cores", "2", *chosen, "--",
         *(f"results/tiny/data/{cell}.parquet" for cell in CELLS if "occlusion" in cell),
     )  # fmt: skip
     summaries = [results / f"data/summary/{name}.parquet" for name in SUMMARIES]
@@ -50,7 +50,7 @@ def test_shards_give_the_bits_of_the_whole_and_more_samples_compute_only_theirs(
     files = [results / f"data/{cell}/{part}.parquet" for cell in CELLS for part in CELLS[cell]]
     files += [*summaries, results / "explorer.html"]
     targets = [str(file.relative_to(finished.folder)) for file in files]
-    finished.snakemake("--cores", "2", *alone, "--", *targets)
+    finished.snakemake("--cores", "2", *chosen, "--", *targets)
     for cell, places in CELLS.items():
         files = [results / f"data/{cell}/{part}.parquet" for part in places]
         assert sorted(files) == sorted((results / "data" / cell).glob("[0-9]*"))
@@ -60,7 +60,7 @@ def test_shards_give_the_bits_of_the_whole_and_more_samples_compute_only_theirs(
         assert saliency_rows(file).equals(table), file
 
     path.write_text(path.read_text().replace(f"max_samples: {SAMPLES}", "max_samples: 9"))
-    pending = {Path(name) for name in finished.pending(*alone)}
+    pending = {Path(name) for name in finished.pending(*chosen)}
     added = {name for name in pending if name.parts[0] == "data" and name.parent.name == DATASET}
     assert {name.name for name in added} == {
         f"{places}.parquet" for places in ("4-8", "8-9", "4-6", "6-8")

@@ -1,4 +1,4 @@
-"""The cluster profile on a real Slurm of one node, with two pretended GPUs."""
+"""The cluster profile on a real one-node Slurm with two fake GPUs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ pytestmark = [
 ]
 
 ROOT = Path(__file__).parents[2]
-# The executor asks Slurm ever more rarely, as it should, but a test would wait for that.
+# The executor polls Slurm ever more rarely, as it should, but tests would wait too long.
 IMPATIENT = f"""\
 #!{sys.executable}
 import asyncio
@@ -37,13 +37,13 @@ RemoteExecutor.sleep = lambda executor: asyncio.sleep(1)
 main()
 """
 MODEL = "resources: {mem_mb: 1000, runtime: 5}"
-GPU_MODEL = "resources: {mem_mb: 1500, runtime: 5, gpu: 1}"  # which torch cannot see
+GPU_MODEL = "resources: {mem_mb: 1500, runtime: 5, gpu: 1}"  # torch does not see this GPU
 GPU_JOBS = [
     *(f"data/soft/dynamic/toy/{name}/toy-sentiment.parquet" for name in ("random", "saliency")),
     "data/ranking/toy/random/toy-sentiment.parquet",
 ]
 CPU_JOB = "data/summary/accuracy.parquet"
-# What goes wrong with fetching a dataset, by the dataset's name; some of it at the first try alone.
+# Faults of fetching a dataset, by the dataset's name; some occur only in the first attempt.
 FAULTS = """\
 import sys, time
 from pathlib import Path
@@ -75,7 +75,7 @@ class Site:
 
     @property
     def out(self) -> Path:
-        """What all its runs have printed."""
+        """The file with the output of all its runs."""
         return self.folder / "out"
 
     def run(self, *targets: str, launcher: str = "", config: str = "seed=1") -> Run:
@@ -100,7 +100,7 @@ class Site:
         return self.cluster.jobs(self.folder)
 
     def job_of(self, name: str, state: str, after: str = "0") -> str:
-        """Return the id of a dataset's job in a state, submitted after another one; wait for it."""
+        """Wait for a dataset's job in a state, submitted after another one, and return its id."""
         comment = f"rule_fetch_dataset_wildcards_{name}"
 
         def matching_jobs() -> list[str]:
@@ -123,17 +123,17 @@ class Run:
     out: Path
 
     def ended(self) -> int:
-        """Return its exit status, once it has ended."""
+        """Wait for the run to end, and return its exit status."""
         return self.process.wait(slurm_cluster.PATIENCE)
 
     def says(self, text: str) -> bool:
-        """Return whether it has printed this."""
+        """Return whether the run has printed a text."""
         return text in self.out.read_text(encoding="utf-8")
 
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory) -> Iterator[Cluster]:
-    """Return a cluster; tests share it, each in a folder of its own."""
+    """Return a cluster that tests share, each with its own folder."""
     with slurm_cluster.started(tmp_path_factory.mktemp("slurm")) as running:
         shim = running.folder / "bin/snakemake"
         shim.write_text(IMPATIENT)
@@ -143,7 +143,7 @@ def cluster(tmp_path_factory) -> Iterator[Cluster]:
 
 @pytest.fixture(scope="module")
 def faulty(module_project, cluster, tmp_path_factory):
-    """Return a function: a site where datasets are what :data:`FAULTS` makes of their names."""
+    """Return a function that creates a site, with :data:`FAULTS` by the names of its datasets."""
 
     def make(*datasets: str) -> Site:
         folder = tmp_path_factory.mktemp("faulty") / "project"
@@ -163,7 +163,7 @@ def faulty(module_project, cluster, tmp_path_factory):
 
 @pytest.fixture(scope="module", autouse=True)
 def unlucky(faulty, cluster) -> tuple[Site, Run, Site, Run]:
-    """Start two runs while the node is drained; limits of time pass while other tests run."""
+    """Start two runs while the node is drained; time limits expire while other tests run."""
     names = ("fails", "cancelled", "late", "greedy")
     faults, edited = faulty(*names), faulty("edited")
     cluster.drain()
@@ -185,7 +185,7 @@ def unlucky(faulty, cluster) -> tuple[Site, Run, Site, Run]:
     "wait for them by `profiles/slurm/run --wait`, or end them by `profiles/slurm/run --cancel`"
 )
 def test_a_killed_run_never_leaves_two_writers(faulty):
-    """After --unlock, a second job wrote what the first was still writing, and then deleted it."""
+    """Regression: after --unlock, a second job wrote to the first one's file, and deleted it."""
     site = faulty("slow")
     file = "data/datasets/slow.parquet"
 
@@ -203,8 +203,8 @@ def test_a_killed_run_never_leaves_two_writers(faulty):
     assert site.jobs[first]["JobState"] == "CANCELLED"
     ended.process.terminate()
     assert ended.ended() != 0
-    assert site.jobs[second]["JobState"] == "CANCELLED", "TERM takes the jobs with it"
-    assert not list(site.folder.glob(".snakemake/locks/*")), "and leaves no lock"
+    assert site.jobs[second]["JobState"] == "CANCELLED", "TERM must cancel the jobs"
+    assert not list(site.folder.glob(".snakemake/locks/*")), "TERM must leave no lock"
 
     killed = site.run(file)
     third = site.job_of("slow", "RUNNING", after=second)
@@ -218,11 +218,11 @@ def test_a_killed_run_never_leaves_two_writers(faulty):
     assert read_rows(site.folder / "results/tiny" / file, "datasets")
     jobs = list(site.jobs.values())
     for before, after in pairwise(jobs):
-        assert before["EndTime"] <= after["StartTime"], "two writers"
+        assert before["EndTime"] <= after["StartTime"], "two jobs wrote at once"
 
 
 def test_a_controller_that_is_away_for_a_while_costs_no_job(faulty):
-    """The executor forgot the jobs that it had asked for in vain, and waited for ever."""
+    """Regression: the executor forgot jobs after a failed query, and waited for ever."""
     site = faulty("slow")
     run = site.run("data/datasets/slow.parquet")
     site.job_of("slow", "RUNNING")
@@ -244,8 +244,8 @@ def test_results_are_those_of_a_local_run_and_gpus_are_asked_for_where_needed(
     run_file.write_text(text.replace(MODEL, GPU_MODEL))
     assert run_file.read_text() != text
     site = Site(finished.folder, cluster)
-    # Would be executed if the command line passed through a shell; and the job's configuration
-    # would differ from the run's, which is refused.
+    # A shell would execute this; the job's configuration would then differ from the run's, which
+    # is refused.
     run = site.run(*GPU_JOBS, CPU_JOB, config="local_root=$(touch injected)`touch injected`")
     assert run.ended() == 0, run.out.read_text()
     assert not (finished.folder / "injected").exists()
@@ -276,12 +276,12 @@ def test_results_are_those_of_a_local_run_and_gpus_are_asked_for_where_needed(
 
 
 def test_a_job_refuses_a_run_file_that_was_edited_while_it_waited(unlucky):
-    """It wrote a file of seed 2 which Snakemake recorded as one of seed 1."""
+    """Regression: it wrote a file with seed 2, which Snakemake recorded as seed 1."""
     *_, site, run = unlucky
     assert run.ended() == 1
     logs = site.folder.glob(".snakemake/slurm_logs/**/*.log")
     counts = [log.read_text().count("a catalogue has changed since this job's run") for log in logs]
-    assert counts == [1, 1], "both tries say why"
+    assert counts == [1, 1], "both attempts report it"
     assert not (site.folder / "results/tiny/data/datasets/edited.parquet").exists()
 
 

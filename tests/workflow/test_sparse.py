@@ -1,4 +1,4 @@
-"""A run with `preset: sparse`: what its tables and pages report, and what they say is left out."""
+"""Tables and pages of a run with `preset: sparse`: their numbers and omissions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pisoft.store.parquet import read_rows
 pytestmark = [pytest.mark.workflow, pytest.mark.slow]
 
 SAMPLES = 9
-CHANGES = {  # of the small run
+CHANGES = {  # to the small run
     "draws: 2": "preset: sparse",
     "max_samples: 5": f"max_samples: {SAMPLES}",
     "methods: all": "methods: [random, saliency]",
@@ -28,7 +28,7 @@ CALIBRATED = ("auc_pi_soft_ns", "auc_pi_soft_nc")
 
 @pytest.fixture(scope="module")
 def results(module_project):
-    """Return the results of a run to all tables, figures and pages."""
+    """Return the results of a run with all tables and the explorer."""
     run_file = FINISHED
     for text, changed in CHANGES.items():
         assert text in run_file
@@ -60,7 +60,7 @@ def measured(results, method):
     return values
 
 
-def test_areas_and_points_of_curves_are_of_the_samples_measured_there(results):
+def test_areas_and_curves_use_the_samples_measured_at_each_pi(results):
     table = {
         (line["metric"], line["method"]): line
         for line in lines_of(results, "pi_soft_auc/dynamic/toy")
@@ -85,7 +85,7 @@ def test_areas_and_points_of_curves_are_of_the_samples_measured_there(results):
     assert sum(len(values["ns", pi]) for pi in GRID) == 2 * SAMPLES
 
 
-def test_what_single_samples_lack_is_left_out_and_explained(results):
+def test_omitted_sample_statistics_are_explained(results):
     page = page_of(results, "tables/pi_soft_auc/dynamic/toy")
     assert f"Medians: {LEFT_OUT}" in page
     assert "too narrow" not in page
@@ -102,13 +102,13 @@ def test_what_single_samples_lack_is_left_out_and_explained(results):
     assert "Single samples have no curve and no AUC here: each step is measured at 2 of" in explorer
 
 
-def test_scores_of_stored_draws_have_values(results):
+def test_datamodel_scores_have_values(results):
     lines = lines_of(results, "datamodel_scores/dynamic/toy")
     values = {line["method"]: line["value"] for line in lines if line["metric"] == "lds"}
     assert all(values[method] for method in ("random", "saliency"))
 
 
-def test_metrics_are_validated_by_means_alone(results):
+def test_metric_validation_uses_only_means(results):
     parts = defaultdict(set)
     for line in lines_of(results, "metric_validation/toy"):
         parts[line["metric"]].add(line["part"])

@@ -1,4 +1,4 @@
-"""A finished run's summary, with the values of its samples, has no defect."""
+"""The summary of a finished run, with sample values, has no defects."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from pisoft.store import parquet
 pytestmark = pytest.mark.workflow
 
 
-def test_the_summary_of_a_finished_run_has_no_defect(finished_once, tmp_path, monkeypatch):
+def test_the_summary_of_a_finished_run_has_no_defects(finished_once, tmp_path, monkeypatch):
     read = parquet._provenance_of_file
-    elsewhere = {"device": "GPU"}  # where scores of one method were evaluated
+    another = {"device": "GPU"}  # on which the scores of one method were evaluated
     monkeypatch.setattr(
         parquet,
         "_provenance_of_file",
-        lambda path: read(path) | (elsewhere if "random" in path.parts else {}),
+        lambda path: read(path) | (another if "random" in path.parts else {}),
     )
     entry = keep_summary_of(finished_once, tmp_path, monkeypatch)
     assert problems(entry) == []

@@ -1,4 +1,4 @@
-"""What a run prints: a line for each job, and in the end what came out and where to look."""
+"""Terminal output of a run: one line per job, then the answer and the page to open."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.workflow
 FRONT = "results/tiny/index.html"
 TABLE = "results/tiny/tables/accuracy.html"
 FIGURE = "results/tiny/figures/ranks/dynamic/toy.svg"
-# All that is printed besides: of the command line, before the workflow is read, and of its end.
+# All other output of Snakemake: before the workflow is read, and at its end.
 OTHERS = (
     "Using workflow specific profile",
     "Assuming unrestricted shared filesystem",
@@ -25,7 +25,7 @@ OTHERS = (
 )
 
 
-def test_each_job_is_one_line_and_the_end_says_what_came_out(finished):
+def test_each_job_prints_one_line_and_the_end_the_answer(finished):
     for result in (TABLE, FIGURE):
         (finished.folder / result).unlink()
     printed = finished.snakemake("--cores", "2").stdout
@@ -48,22 +48,22 @@ def test_each_job_is_one_line_and_the_end_says_what_came_out(finished):
         assert re.fullmatch(pattern, line), line
     (log,) = re.findall(r"Complete log\(s\): (.*)", printed)
     kept = (finished.folder / log).read_text(encoding="utf-8")
-    assert "Reason: Forced execution" in kept, "the log file keeps what the terminal leaves out"
+    assert "Reason: Forced execution" in kept, "the log file keeps the full output"
 
 
-def test_where_nothing_is_to_be_done_the_end_says_where_to_look(finished):
+def test_a_complete_run_still_names_the_front_page(finished):
     printed = finished.snakemake("--cores", "1").stdout
     assert printed.index("Nothing to be done") < printed.index(FRONT)
 
 
-def test_a_run_that_leaves_out_the_front_page_says_nothing_of_it(finished):
+def test_a_run_without_the_front_page_does_not_name_it(finished):
     (finished.folder / TABLE).unlink()
     printed = finished.snakemake("--cores", "1", TABLE).stdout
     assert "1 of 1  Writing all tables" in printed
     assert "Start here" not in printed
 
 
-def test_a_dry_run_gives_reasons(finished):
+def test_a_dry_run_prints_reasons(finished):
     (finished.folder / TABLE).unlink()
     printed = finished.snakemake("--dry-run").stdout
     assert f"{TABLE} {MISSING}" in printed
@@ -71,7 +71,7 @@ def test_a_dry_run_gives_reasons(finished):
     assert "Start here" not in printed
 
 
-def test_a_failed_job_shows_its_log_among_the_lines(finished):
+def test_a_failed_job_prints_its_log(finished):
     script = finished.folder / "scripts/plot_results.py"
     failing = ") -> None:\n    raise SystemExit('error: cannot be drawn')\n"
     script.write_text(script.read_text().replace(") -> None:\n", failing, 1))
@@ -80,5 +80,5 @@ def test_a_failed_job_shows_its_log_among_the_lines(finished):
     targets = (summary, "results/tiny/figures/scores/toy.svg", "results/tiny/index.html")
     printed = finished.snakemake("--cores", "1", *targets, check=False).stdout
     assert "error: cannot be drawn" in printed
-    assert "Summarising accuracy: " in printed, "others went on"
+    assert "Summarising accuracy: " in printed, "other jobs must continue"
     assert FRONT not in printed
