@@ -87,7 +87,7 @@ def lend_device(name, monkeypatch):
 
 
 @pytest.mark.parametrize(("name", "error"), CASES)
-def test_rows_equal_a_cpus_and_lack_of_memory_halves_the_budget(
+def test_rows_match_the_cpu_and_low_memory_halves_the_budget(
     name, error, models, monkeypatch, caplog
 ):
     cpu, model = models

@@ -53,7 +53,7 @@ def study_rows(
     candidates: Iterable[int] = (1, 2, 4),
     **keys: Any,
 ) -> Rows:
-    """Return rows of `layer_study`, alike for all metrics; `values` = {depth: {part: samples}}."""
+    """Return rows of `layer_study`, equal for all metrics; `values` = {depth: {part: samples}}."""
     return [
         {
             **{**CELL, "dataset": "sst2", "method": f"grad_ellm-{weights}-{depth}", **keys},

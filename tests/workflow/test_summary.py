@@ -15,11 +15,11 @@ pytestmark = pytest.mark.workflow
 
 def test_the_summary_of_a_finished_run_has_no_defects(finished_once, tmp_path, monkeypatch):
     read = parquet._provenance_of_file
-    another = {"device": "GPU"}  # on which the scores of one method were evaluated
+    other_device = {"device": "GPU"}  # on which the scores of one method were evaluated
     monkeypatch.setattr(
         parquet,
         "_provenance_of_file",
-        lambda path: read(path) | (another if "random" in path.parts else {}),
+        lambda path: read(path) | (other_device if "random" in path.parts else {}),
     )
     entry = keep_summary_of(finished_once, tmp_path, monkeypatch)
     assert problems(entry) == []
