@@ -208,7 +208,7 @@ STRANGE = {
 def rows_of(kind):
     """Return matching rows of three samples."""
     samples = [ExplainedSample(name, ids, [50], [0], [50]) for name, ids in SAMPLES.items()]
-    prompts, answers = map(list, zip(*explained_rows.of_samples(samples), strict=True))
+    prompts, answers = map(list, zip(*explained_rows.explained_samples(samples), strict=True))
     if kind == "generations":
         of_words = {"label": "Yes", "correct": True, "runner_up_ids": [60], "margins": [0.5]}
         return [row | of_words for row in answers]
