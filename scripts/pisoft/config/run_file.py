@@ -25,8 +25,11 @@ class PromptSettings(Strict):
 
 
 class GenerationSettings(Strict):
-    """Greedy decoding and the explained steps. Generation settings in a model's folder, such as a
-    repetition penalty, are ignored, except end tokens."""
+    """Greedy decoding and the explained steps.
+
+    Generation settings in a model's folder, such as a repetition penalty, are ignored, except end
+    tokens.
+    """
 
     max_new_tokens: int = Field(50, gt=0, description="Longest open generation, tokens.")
     step_interval: int = Field(5, gt=0)
