@@ -42,7 +42,7 @@ def main(arguments: argparse.Namespace) -> None:
         settings.run,
         Numbers({kind: files.rows(kind) for kind in SUMMARIES}, settings),
         evidence={kind: load_rows(files.get(kind, []), kind) for kind in EVIDENCE},
-        figure=Figure.of(figure, f"Curves of both metrics over π, {where}"),
+        figure=Figure.from_svg(figure, f"Curves of both metrics over π, {where}"),
         facts=facts_of(provenance, made_with(computed)),
         files=arguments.links,
         warning=arguments.warning,

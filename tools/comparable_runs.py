@@ -35,7 +35,7 @@ def run_settings(config: Config) -> dict[str, Any]:
 
     Values are JSON. Only the last part of paths is kept, because folders differ between machines.
     """
-    job, run_file = PublishedJob.of(config), config.run_file
+    job, run_file = PublishedJob.from_config(config), config.run_file
     values = settings_of(job, job.options)
     sections: dict[str, BaseModel | None] = {
         "statistics": run_file.statistics,

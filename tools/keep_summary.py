@@ -49,7 +49,7 @@ def main(arguments: argparse.Namespace) -> None:
     raw, paths = run_file(arguments)
     config = load_run(raw, paths, *CATALOGUE)
     results = Path("results", config.run_file.run)
-    data, labels = results / "data", LabelSettings.of(config)
+    data, labels = results / "data", LabelSettings.from_config(config)
     evaluated_by = {cell.protocol for cell in config.cells()}
     protocols = tuple(name for name in config.run_file.protocols if name in evaluated_by)
     if not (data / "summary/statistics.parquet").is_file():

@@ -38,7 +38,7 @@ def generated() -> dict[str, str]:
         **schemas(),
         CONFIGURATION: reference(page, methods, {name: _passes(name) for name in methods}),
         CONTRACTS: contracts_page(),
-        PAPER_SETTINGS: paper_settings_page(PublishedJob.of(paper)),
+        PAPER_SETTINGS: paper_settings_page(PublishedJob.from_config(paper)),
     }
 
 

@@ -204,7 +204,7 @@ def test_imported_scores_in_the_docs_keep_the_demos_models() -> None:
     after = load_run(raw, [], ROOT / "config", load_method)
     assert {*after.methods_of("demo-llama")} - {*before.methods} == {"my_scores"}
     for model in before.models:
-        assert TrainJob.of(before, model=model) == TrainJob.of(after, model=model)
+        assert TrainJob.from_config(before, model=model) == TrainJob.from_config(after, model=model)
 
 
 def test_the_table_in_the_docs_equals_its_module() -> None:

@@ -118,7 +118,7 @@ def modules(tmp_path_factory) -> dict[str, set[str]]:
 def modules_of(script: str, noted: Path, *arguments: str) -> set[str]:
     """Run a script and return the modules that it has imported."""
     config = load_run({"run": "little", **LITTLE}, [], ROOT / "config", load_method)
-    settings = ["--settings", JOBS[JOB_OF[script]].of(config, **CELL).to_json()]
+    settings = ["--settings", JOBS[JOB_OF[script]].from_config(config, **CELL).to_json()]
     path = SCRIPTS / f"{script}.py"
     finished = run_code(WATCHED, str(noted), str(path), *settings, *arguments)
     assert finished.returncode == 0, finished.stderr

@@ -30,7 +30,7 @@ from measuring import REPOSITORY, Row, Usage, bench_parser, report, row, usage_o
 from pisoft.attribution import load_method
 from pisoft.config.cells import Cell
 from pisoft.config.jobs import JOBS
-from pisoft.config.jobs.cells import ranked_datasets
+from pisoft.config.jobs.cells import GenerateJob, ranked_datasets
 from pisoft.config.loading import load_config
 from pisoft.config.resolved import Config
 from pisoft.config.validation import read_yaml
@@ -111,11 +111,10 @@ def make_results(config: Config, samples: int, root: Path) -> None:
             write_table(path, "ranking", ranking_table(noise, number, names), {})
     for model in config.models:
         for dataset in config.datasets:
-            settings = (
-                JOBS["generate"].of(config, model=model, dataset=dataset).model_dump(mode="json")
-            )
+            settings = GenerateJob.from_config(config, model=model, dataset=dataset)
+            origin = provenance(settings.model_dump(mode="json"), device="none")
             path = cell_path(root / "generations", model, dataset)
-            write_rows(path, "generations", [], provenance(settings, device="none"))
+            write_rows(path, "generations", [], origin)
     write_rows(root / "summary/timings.parquet", "timings", [], {})
 
 
@@ -302,7 +301,7 @@ def cells_of(config: Config, keys: Iterable[str]) -> list[dict[str, str]]:
 
 def slice_of(config: Config, name: str, cell: Mapping[str, str]) -> str:
     """Return a job's settings as JSON."""
-    return JOBS[name].of(config, **cell).to_json()
+    return JOBS[name].from_config(config, **cell).to_json()
 
 
 def pairs(values: Mapping[str, Any]) -> list[str]:

@@ -30,7 +30,7 @@ class Cell(NamedTuple):
     dataset: str = ""
 
     @classmethod
-    def of(cls, pattern: str, path: Path) -> Cell:
+    def from_path(cls, pattern: str, path: Path) -> Cell:
         """Parse the cell of a file from its path.
 
         The pattern has no extension: `soft/{protocol}{operator}/{model}/…`.

@@ -59,11 +59,11 @@ class JobSettings(Strict):
     model_config = ConfigDict(strict=False)  # the values are validated already
 
     sorts_keys: ClassVar[bool] = True  # False: the order of keys matters
-    below: ClassVar[str | None] = None  # path of fields without an `At`
+    section: ClassVar[str | None] = None  # path of fields without an `At`
 
-    def __init_subclass__(cls, of: str | None = None, **keywords: Any) -> None:
-        if of is not None:
-            cls.below = of
+    def __init_subclass__(cls, section: str | None = None, **keywords: Any) -> None:
+        if section is not None:
+            cls.section = section
         super().__init_subclass__(**keywords)
 
     @classmethod
@@ -78,12 +78,12 @@ class JobSettings(Strict):
     def sources(cls) -> dict[str, At]:
         """Return the source of each field; fields without one keep their default."""
         fields = cls.model_fields
-        below = {} if cls.below is None else {name: At(f"{cls.below}.{name}") for name in fields}
+        below = {name: At(f"{cls.section}.{name}") for name in fields if cls.section is not None}
         marks = ((name, mark) for name, field in fields.items() for mark in field.metadata)
         return below | {name: mark for name, mark in marks if isinstance(mark, At)}
 
     @classmethod
-    def of(cls, config: Config, **wildcards: str) -> Self:
+    def from_config(cls, config: Config, **wildcards: str) -> Self:
         """Return the settings of the job with these wildcards.
 
         Raises:

@@ -69,7 +69,7 @@ class RunLimits:
                     f"{error}; or set resources.runtime and resources.mem_mb of model '{name}'"
                 ) from error
 
-    def of(self, rule: str, cell: str) -> Limits:
+    def for_job(self, rule: str, cell: str) -> Limits:
         """Return the limits of a job that loads a model, by its wildcards."""
         name = model_of(rule, cell)
         resources = self._config.models[name].resources

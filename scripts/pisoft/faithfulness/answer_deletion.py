@@ -33,7 +33,7 @@ class GeneratedAnswer:
     targets: tuple[int, ...]
 
     @classmethod
-    def of(cls, generation: dict[str, Any]) -> GeneratedAnswer:
+    def from_row(cls, generation: dict[str, Any]) -> GeneratedAnswer:
         """Return the answer of a row of `generations`."""
         steps = tuple(generation["steps"])
         return cls(

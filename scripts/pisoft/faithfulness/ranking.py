@@ -118,7 +118,7 @@ class RankingEvaluator:
             perturbations = {PLAIN: self.settings.operator}
             clean = np.ones((1, 1, len(raw)), dtype=bool)
             kept = np.concatenate([clean, kept[:1]], axis=1)
-            answer = GeneratedAnswer.of(generation)
+            answer = GeneratedAnswer.from_row(generation)
             return RankedSample(prompt, answer, perturbable, raw, perturbations, kept)
         answer = generation[_ANSWERS[self.settings.flip_of]]
         sample = RankedSample(prompt, answer, perturbable, raw, self._perturbations, kept)

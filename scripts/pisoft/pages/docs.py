@@ -66,7 +66,7 @@ def _link(page: str, match: re.Match[str]) -> str:
 
 def _image(page: str, match: re.Match[str]) -> str:
     description, address = match.groups()
-    source = Figure.of(FOLDER / _target(page, address), "").source
+    source = Figure.from_svg(FOLDER / _target(page, address), "").source
     return f'<figure tabindex="0"><img src="{source}" alt="{description}"></figure>'
 
 

@@ -28,7 +28,7 @@ class Figure:
     description: str
 
     @classmethod
-    def of(cls, svg: Path, description: str) -> Figure:
+    def from_svg(cls, svg: Path, description: str) -> Figure:
         """Return an SVG file as a figure inside the page."""
         encoded = b64encode(svg.read_bytes()).decode("ascii")
         return cls(f"data:image/svg+xml;base64,{encoded}", description)

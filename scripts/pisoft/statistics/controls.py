@@ -14,7 +14,7 @@ from pisoft.statistics.soft import curve_matrix
 ORACLE = "oracle"
 KEYS = ["protocol", "model", "dataset", "metric"]
 # Metrics of a sample by which scores are judged, and which of their values are better.
-JUDGING = {m.of: m.best for m in METRICS.values() if m.compared and m.over is None}
+JUDGING = {m.numerator: m.best for m in METRICS.values() if m.compared and m.denominator is None}
 Cell = dict[str, object]  # by KEYS and `position`; None: does not apply
 
 

@@ -39,17 +39,17 @@ class Metric:
 
     Attributes:
         label: label in tables, with an arrow for its direction.
-        of: the underlying metric of `soft_samples`, `ranking_samples`, `evidence_samples` or
+        numerator: metric of `soft_samples`, `ranking_samples`, `evidence_samples` or
             `datamodel_samples`.
         best: which values are better; None: neither, so it does not rank methods.
-        over: denominator of a ratio: the statistic is mean of `of` / mean of `over`.
+        denominator: if set, the statistic is a ratio of means, numerator over denominator.
         median: whether the statistic is the median instead of the mean.
     """
 
     label: str
-    of: str
+    numerator: str
     best: Best | None = "highest"
-    over: str | None = None
+    denominator: str | None = None
     median: bool = False
 
     @property
@@ -67,10 +67,10 @@ METRICS = {
     "auc_pi_soft_ns": Metric("AUC π-Soft-NS ↑", "auc_pi_soft_ns"),
     "auc_pi_soft_nc": Metric("AUC π-Soft-NC ↑", "auc_pi_soft_nc"),
     "ratio_auc_pi_soft_ns": Metric(
-        "AUC π-Soft-NS, ratio of means ↑", "auc_numerator_ns", over="h0"
+        "AUC π-Soft-NS, ratio of means ↑", "auc_numerator_ns", denominator="h0"
     ),
     "ratio_auc_pi_soft_nc": Metric(
-        "AUC π-Soft-NC, ratio of means ↑", "auc_numerator_nc", over="h0"
+        "AUC π-Soft-NC, ratio of means ↑", "auc_numerator_nc", denominator="h0"
     ),
     "median_auc_pi_soft_ns": Metric("AUC π-Soft-NS, median ↑", "auc_pi_soft_ns", median=True),
     "median_auc_pi_soft_nc": Metric("AUC π-Soft-NC, median ↑", "auc_pi_soft_nc", median=True),

@@ -54,7 +54,7 @@ NUMERICAL = "numerical"
 COUNTED = ("identity", "lds_given_count", "deletion_auc", "rise", "top_1_in_evidence")
 NOISE = ("identity", *NOISE_METRICS)
 SAMPLE_METRICS = {
-    *(name for metric in METRICS.values() for name in (metric.of, metric.over) if name),
+    *(name for m in METRICS.values() for name in (m.numerator, m.denominator) if name),
     *(name for pair in VARIANCES.values() for name in pair),
     NUMERICAL,
 }
@@ -179,7 +179,7 @@ def reported_samples(
     """Return a dataset's samples of every reported metric; without `medians`, no medians."""
     keys = values.columns.to_frame(index=False)
     metric_keys = [
-        keys[keys["metric"] == metric.of].assign(metric=name, over=metric.over)
+        keys[keys["metric"] == metric.numerator].assign(metric=name, over=metric.denominator)
         for name, metric in METRICS.items()
         if medians or not metric.median
     ]

@@ -35,7 +35,7 @@ class File(NamedTuple):
 
     def cell(self, path: Path) -> Cell:
         """Return the cell of a file of this kind."""
-        return Cell.of(self.path, path)
+        return Cell.from_path(self.path, path)
 
 
 _TEXT, _WHOLE, _REAL, _TRUTH = pa.string(), pa.int32(), pa.float64(), pa.bool_()

@@ -23,7 +23,7 @@ AMONG = {"all": "all methods", "without random": "without random scores"}
 def table(view: View) -> grid.Table:
     """Build the table of one protocol and model."""
     density, correlations = view.results("density"), view.results("density_correlations")
-    results = density.of(pd.concat([density.rows, correlations.rows]))
+    results = density.with_rows(pd.concat([density.rows, correlations.rows]))
     parts = set(correlations.rows["part"])
     titles = {
         f"Spearman's ρ with {METRICS[metric].label}, {label}": {"metric": metric, "part": part}

@@ -25,7 +25,7 @@ def table(view: View) -> grid.Table:
     results = view.results("depths")
     rows = results.rows.assign(depth=results.rows["position"])
     by_depth = rows["part"] == REST  # elsewhere the depth is no key, but part of the result
-    numbers = results.of(
+    numbers = results.with_rows(
         rows.assign(position=rows["position"].where(by_depth))[rows["part"] != DEVELOPMENT]
     )
     depths = {depth: f"Depth {depth:.0f}" for depth in np.unique(rows.loc[by_depth, "position"])}

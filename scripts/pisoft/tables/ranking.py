@@ -20,7 +20,7 @@ def ranking(
     The `counted` metric gives the failures. `chance` holds the lines of a last block.
     """
     every = view.results("coverage", metric=counted)
-    coverage = every.of(every.rows[every.rows["text"] == ""])
+    coverage = every.with_rows(every.rows[every.rows["text"] == ""])
     below = chance or {}
     listed = [*names, *(keys["metric"] for keys in below.values())]
     results = view.results("statistics", metric=listed)

@@ -48,7 +48,7 @@ def table(view: View) -> grid.Table:
         notes.float32_agreement(results),
         notes.without_row(selected, "a selected depth is not timed separately"),
         notes.without_row(imported, "these scores were made elsewhere"),
-        notes.samples(results.of(seconds)),
+        notes.samples(results.with_rows(seconds)),
     ]
     spanners = [(label, 2) for label in models.values()]
     return grid.table(view, results, columns, blocks, below, spanners=spanners)

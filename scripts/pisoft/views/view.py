@@ -42,9 +42,9 @@ class Results:
 
     def select(self, **keys: Any) -> Results:
         """Return the rows whose keys have a value, or one of several values."""
-        return self.of(select(self.rows, **keys))
+        return self.with_rows(select(self.rows, **keys))
 
-    def of(self, rows: pd.DataFrame) -> Results:
+    def with_rows(self, rows: pd.DataFrame) -> Results:
         """Return the results of some rows, with their labels."""
         methods, datasets = {*rows["method"], *rows["other"]}, set(rows["dataset"])
         return Results(
@@ -151,7 +151,7 @@ class View:
         cell = {key: (name, "") for key, name in self.cell.items() if key in KEYS}
         rows = self.files.rows_if_any(question, **cell)
         methods = {**self.settings.methods, **self.settings.controls}
-        return Results(rows, methods, self.settings.datasets).of(rows)
+        return Results(rows, methods, self.settings.datasets).with_rows(rows)
 
 
 # Tables and figures as functions ------------------------------------------------------------------

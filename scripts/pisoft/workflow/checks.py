@@ -31,7 +31,7 @@ def checked_run(raw: Mapping[str, Any], files: Iterable[str], folder: Path) -> C
     try:
         config = load_run(raw, files, folder, load_method)
         for name in config.datasets:
-            check_columns(FetchJob.of(config, dataset=name))
+            check_columns(FetchJob.from_config(config, dataset=name))
             for model in config.models:
                 parts(config, model, name)
     except BenchmarkError as error:

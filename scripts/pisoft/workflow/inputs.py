@@ -67,7 +67,7 @@ class Inputs:
         With it, a changed record outdates only the parts that contain it. It is unknown for other
         sources, for files not compared by content, and for unreadable files, which the job reports.
         """
-        job = SampleJob.of(self.config, part=wildcards.part)
+        job = SampleJob.from_config(self.config, part=wildcards.part)
         if (turns := self._in_turns(job)) is None:
             return ""
         return hashlib.sha256(json.dumps(chosen(turns, job.count, job.first)).encode()).hexdigest()

@@ -68,7 +68,7 @@ class Jobs:
 
         @cache
         def text(*names: tuple[str, str]) -> str:
-            return job.of(self.config, **dict(names)).to_json()
+            return job.from_config(self.config, **dict(names)).to_json()
 
         def settings_of(wildcards: Any) -> str:
             names = unmarked(dict(wildcards.items()))
@@ -102,7 +102,7 @@ class Jobs:
 
         def limit(name: str) -> Callable[[Any, int], int]:
             return lambda wildcards, attempt: (
-                attempt * getattr(self.limits.of(rule, cell_of(wildcards)), name)
+                attempt * getattr(self.limits.for_job(rule, cell_of(wildcards)), name)
             )
 
         def gpus(wildcards: Any) -> int:

@@ -372,9 +372,9 @@ def test_counterfactuals_may_need_the_masked_model(load):
         load(masked_model="kept-masked", ranking={"counterfactuals": "masked_model"})
     saved = load(masked_model="kept-masked", ranking={"counterfactuals": "records"})
     names = {"model": "small", "method": "saliency", "dataset": "reviews", "part": "reviews"}
-    assert RankingJob.of(saved, **names).masked_model is None
+    assert RankingJob.from_config(saved, **names).masked_model is None
     proposing = load(ranking={"counterfactuals": "masked_model"})
-    assert RankingJob.of(proposing, **names).masked_model.name == "roberta-base"
+    assert RankingJob.from_config(proposing, **names).masked_model.name == "roberta-base"
     repositories = {source.repository for source in hub_models(proposing)}
     assert repositories - {source.repository for source in hub_models(saved)} == {"o/roberta"}
 
@@ -389,7 +389,7 @@ def test_a_required_masked_model_is_loaded_or_named(load, monkeypatch):
     config = load(masked_model="mine", catalogue={"masked_models": {"mine": mine}})
     assert list(config.masked_models) == ["mine"]
     names = {"model": "small", "dataset": "reviews", "part": "reviews"}
-    job = AttributeJob.of(config, method="saliency", **names)
+    job = AttributeJob.from_config(config, method="saliency", **names)
     expected = LoadedModel(
         name="mine", repository="o/roberta", revision="main", dtype="bfloat16", device="auto"
     )
@@ -544,7 +544,7 @@ def test_imported_scores_are_a_method_of_the_run(load):
     assert (mine.file, mine.label, mine.family) == (None, "mine", "external")
     assert mine.source.path_of("small", "reviews") == "there/small/reviews.parquet"
     assert list(config.sources(ScoresFile)) == ["mine"]
-    assert DisplayJob.of(config).imported == ("mine",)
+    assert DisplayJob.from_config(config).imported == ("mine",)
     named = load(**given(label="Mine", family="gradient"), local_root="there").methods["mine"]
     assert (named.label, named.family) == ("Mine", "gradient")
     assert load().sources(ScoresFile) == {}
@@ -577,9 +577,9 @@ def load_shipped(root, name, **changes):
 
 def check_shipped(config):
     for dataset in config.datasets:
-        check_columns(FetchJob.of(config, dataset=dataset))
+        check_columns(FetchJob.from_config(config, dataset=dataset))
         for model in config.models:
-            assert PromptJob.of(config, model=model, dataset=dataset).messages
+            assert PromptJob.from_config(config, model=model, dataset=dataset).messages
 
 
 def test_the_papers_run_file_loads_with_the_papers_settings(root):
@@ -630,8 +630,9 @@ def test_the_local_run_file_loads_with_enough_records(root, shared):
     config = load_shipped(root, "local", local_root=str(shared))
     check_shipped(config)
     for name in config.datasets:
-        rows = fetch(FetchJob.of(config, dataset=name))
-        chosen = sample(rows, SampleJob.of(config, part=name).samples, config.run_file.seed)
+        rows = fetch(FetchJob.from_config(config, dataset=name))
+        job = SampleJob.from_config(config, part=name)
+        chosen = sample(rows, job.samples, config.run_file.seed)
         assert len(chosen) == 25
         assert all(row["status"] == OK for row in rows)
 
@@ -649,7 +650,7 @@ def test_job_settings_contain_no_markup(load):
     """Snakemake's report embeds them in its script unescaped."""
     label = "</script><script>alert(1)</script>&amp;"
     config = load("datasets/reviews/label", label)
-    text = DisplayJob.of(config).to_json()
+    text = DisplayJob.from_config(config).to_json()
     assert not set("<>&") & set(text)
     assert json.loads(text)["datasets"]["reviews"] == label
 

@@ -27,7 +27,7 @@ def job_of(config, name, **wildcards):
     """Return the settings of a job, by default of the first dataset and model."""
     method = "saliency-permuted-1" if name == "construct" else "saliency"
     names = WILDCARDS | {"masked_model": config.run_file.masked_model, "method": method} | wildcards
-    return JOBS[name].of(config, **names)
+    return JOBS[name].from_config(config, **names)
 
 
 @pytest.fixture

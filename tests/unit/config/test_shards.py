@@ -90,9 +90,9 @@ def test_more_samples_leave_full_shards_unchanged():
     full = parts(few, "small", "pieces")[:-1]
     assert full == parts(many, "small", "pieces")[: len(full)]
     for part in full:
-        assert SampleJob.of(few, part=part) == SampleJob.of(many, part=part)
-    assert SampleJob.of(few, part="pieces/16-20").samples == (16, 20)
-    assert SampleJob.of(few, part="pieces").samples == 20
+        assert SampleJob.from_config(few, part=part) == SampleJob.from_config(many, part=part)
+    assert SampleJob.from_config(few, part="pieces/16-20").samples == (16, 20)
+    assert SampleJob.from_config(few, part="pieces").samples == 20
 
 
 def test_the_sample_limit_is_the_smaller_of_dataset_and_run():

@@ -134,12 +134,13 @@ def test_the_main_tables_show_only_the_selected_depths(load):
         for weights in ("loosened", "original")
         for depth in ("01", "02", "04")  # all 4 layers are the fixed depth
     }
-    more = DisplayJob.of(with_study).methods.items() - DisplayJob.of(without).methods.items()
+    methods, others = (DisplayJob.from_config(c).methods.items() for c in (with_study, without))
+    more = methods - others
     assert dict(more) == {
         "grad_ellm_selected": "Grad-ELLM (depth selected)",
         "grad_ellm_original_selected": "Grad-ELLM (original, depth selected)",
     }
-    assert SummariseJob.of(with_study) == SummariseJob.of(without)
+    assert SummariseJob.from_config(with_study) == SummariseJob.from_config(without)
 
 
 def test_all_layers_are_evaluated_once_for_study_and_main_tables(load):
@@ -151,8 +152,8 @@ def test_all_layers_are_evaluated_once_for_study_and_main_tables(load):
     further = set(config.cells("layer_study")) - set(config.cells())
     assert {cell.method for cell in further} == {"grad_ellm-loosened-02"}
     assert set(config.evaluated_methods) - set(config.methods) == {"grad_ellm-loosened-02"}
-    job = AttributeJob.of(config, method="grad_ellm", **AT)
-    assert job == AttributeJob.of(load(None, restrictions={}), method="grad_ellm", **AT)
+    job = AttributeJob.from_config(config, method="grad_ellm", **AT)
+    assert job == AttributeJob.from_config(load(None, restrictions={}), method="grad_ellm", **AT)
 
 
 BELOW, WHOLE = "grad_ellm-loosened-02", "grad_ellm-loosened-04"
@@ -199,7 +200,7 @@ def test_all_layers_have_an_equivalent_entry_even_for_unknown_depths(load):
 
 
 def test_a_study_method_is_attributed_like_any_other(load):
-    job = AttributeJob.of(load({"depths": [2]}), method="grad_ellm-original-02", **AT)
+    job = AttributeJob.from_config(load({"depths": [2]}), method="grad_ellm-original-02", **AT)
     assert job.method == "grad_ellm"
     options = {"layers": 2, "clip_layers": True, "token_weights": "original", "heads": "merged"}
     assert job.options == options
@@ -288,9 +289,9 @@ def test_every_attributed_method_is_checked_against_the_models_layers(load):
         for layers in (1, 3, 4)
         for method in ("random", "saliency")
     ]
-    randomised = AttributeJob.of(config, variant="reinit-4", method="saliency", **AT)
+    randomised = AttributeJob.from_config(config, variant="reinit-4", method="saliency", **AT)
     assert randomised.reinitialised_layers == 4
-    original = AttributeJob.of(config, method="saliency", **AT)
+    original = AttributeJob.from_config(config, method="saliency", **AT)
     assert original == randomised.model_copy(update={"reinitialised_layers": None})
 
 
@@ -302,17 +303,17 @@ def test_training_on_shuffled_labels_adds_a_variant(load):
     added = [cell for cell in config.cells("sanity_checks") if cell.variant == "shuffled-labels"]
     assert {*added} == {*config.cells("sanity_checks")} - {*without.cells("sanity_checks")}
     assert [cell.model for cell in added] == ["demo-llama", "demo-mistral"]
-    shuffled = AttributeJob.of(config, variant="shuffled-labels", method="saliency", **AT)
+    shuffled = AttributeJob.from_config(config, variant="shuffled-labels", method="saliency", **AT)
     assert shuffled.model.name == "demo-llama-shuffled-labels"
     assert shuffled.reinitialised_layers is None
-    assert AttributeJob.of(config, method="saliency", **AT) == AttributeJob.of(
+    assert AttributeJob.from_config(config, method="saliency", **AT) == AttributeJob.from_config(
         without, method="saliency", **AT
     )
-    variants = SanityChecksJob.of(config).variants["demo-llama"]
+    variants = SanityChecksJob.from_config(config).variants["demo-llama"]
     assert variants == {"reinit-1": 1, "shuffled-labels": None}
-    original = TrainJob.of(config, model="demo-llama")
-    assert original == TrainJob.of(without, model="demo-llama")
-    retrained = TrainJob.of(config, model="demo-llama", variant="shuffled-labels")
+    original = TrainJob.from_config(config, model="demo-llama")
+    assert original == TrainJob.from_config(without, model="demo-llama")
+    retrained = TrainJob.from_config(config, model="demo-llama", variant="shuffled-labels")
     assert retrained == original.model_copy(update={"shuffled_labels": True})
 
 
@@ -329,12 +330,13 @@ def test_other_operators_have_separate_cells_and_settings(load):
         for operator in operators[protocol]
         for method in ("random", "saliency")
     ]
-    job = EvaluateJob.of(config, protocol="dynamic", operator="hide", method="saliency", **AT)
+    names = {"protocol": "dynamic", "operator": "hide", "method": "saliency"}
+    job = EvaluateJob.from_config(config, **names, **AT)
     assert (job.protocol, job.evaluation.operator) == ("dynamic", "hide")
-    fixed = EvaluateJob.of(config, protocol="fixed", method="saliency", **AT)
+    fixed = EvaluateJob.from_config(config, protocol="fixed", method="saliency", **AT)
     assert (fixed.protocol, fixed.evaluation.operator) == ("fixed", "zero")
     for protocol, others in operators.items():
-        inspected = InspectJob.of(config, protocol=protocol, model="demo-llama")
+        inspected = InspectJob.from_config(config, protocol=protocol, model="demo-llama")
         assert inspected.operators == ("zero", *others)
     assert load(None).cells("operators") == load(None).cells("inputs") == []
 

@@ -60,20 +60,20 @@ def test_every_job_has_its_plan(paper):
     for job in jobs:
         seconds = plan.seconds(job, H100)
         minutes = max(limits.LEAST_RUNTIME, math.ceil(limits.RUNTIME_SAFETY * seconds / 60))
-        assert run.of(job.rule, job.cell).runtime == minutes, job.cell
+        assert run.for_job(job.rule, job.cell).runtime == minutes, job.cell
     soft = [job for job in jobs if job.rule == "evaluate_soft"]
     soft.sort(key=lambda job: plan.seconds(job, H100))
-    minutes = [run.of(job.rule, job.cell).runtime for job in soft]
+    minutes = [run.for_job(job.rule, job.cell).runtime for job in soft]
     assert minutes == sorted(minutes), "a longer job gets more"
     assert minutes[0] < minutes[-1]
     slower = RunLimits(config, NOWHERE, H100 / 4)
-    assert slower.of("evaluate_soft", soft[-1].cell).runtime > 3 * minutes[-1]
+    assert slower.for_job("evaluate_soft", soft[-1].cell).runtime > 3 * minutes[-1]
 
 
 def test_memory_holds_one_file_for_gpu_jobs_and_all_weights_for_cpu_jobs(paper):
     weights = 70.55e9  # of https://huggingface.co/meta-llama/Llama-3.1-70B-Instruct
     of_gpu, four_bit, converting, of_cpu, attributing = (
-        RunLimits(config, NOWHERE, H100).of(rule, cell).mem_mb * 1e6
+        RunLimits(config, NOWHERE, H100).for_job(rule, cell).mem_mb * 1e6
         for config, rule, cell in (
             (paper(), "generate", f"{EIGHT}/sst2/0-2000"),
             (paper(), "generate", f"{BIG}/sst2/0-2000"),
@@ -93,7 +93,7 @@ def test_memory_holds_one_file_for_gpu_jobs_and_all_weights_for_cpu_jobs(paper):
 def test_jobs_without_a_model_are_planned_without_one(paper):
     run = RunLimits(paper(), NOWHERE, H100)
     random, saliency = (
-        run.of("attribute", f"{BIG}/{name}/sst2/0-2000") for name in ("random", "saliency")
+        run.for_job("attribute", f"{BIG}/{name}/sst2/0-2000") for name in ("random", "saliency")
     )
     assert random == Limits(limits.LEAST_RUNTIME, limits.memory_limit(0))
     assert saliency.mem_mb > random.mem_mb
@@ -102,17 +102,17 @@ def test_jobs_without_a_model_are_planned_without_one(paper):
 def test_explicit_resources_override_the_plan(paper):
     config = paper(resources={BIG: {"runtime": 7, "mem_mb": 500}})
     run = RunLimits(config, NOWHERE, H100)
-    assert run.of("evaluate_soft", f"dynamic/{BIG}/random/sst2/0-216") == Limits(7, 500)
+    assert run.for_job("evaluate_soft", f"dynamic/{BIG}/random/sst2/0-216") == Limits(7, 500)
     half = RunLimits(paper(resources={BIG: {"runtime": 7}}), NOWHERE, H100)
-    assert half.of("generate", f"{BIG}/sst2/0-2000").runtime == 7
-    assert half.of("generate", f"{BIG}/sst2/0-2000").mem_mb > 5000
+    assert half.for_job("generate", f"{BIG}/sst2/0-2000").runtime == 7
+    assert half.for_job("generate", f"{BIG}/sst2/0-2000").mem_mb > 5000
 
 
 def test_jobs_on_a_cpu_or_an_unknown_gpu_get_an_hour(paper):
     config = paper()
-    assert RunLimits(config, NOWHERE, None).of("generate", f"{BIG}/sst2/0-2000").runtime == 60
+    assert RunLimits(config, NOWHERE, None).for_job("generate", f"{BIG}/sst2/0-2000").runtime == 60
     config = paper(resources={BIG: {"gpu": 0}})
-    assert RunLimits(config, NOWHERE, H100).of("generate", f"{BIG}/sst2/0-2000").runtime == 60
+    assert RunLimits(config, NOWHERE, H100).for_job("generate", f"{BIG}/sst2/0-2000").runtime == 60
 
 
 @pytest.mark.follows("or set resources.runtime and resources.mem_mb of model '…'")
@@ -125,11 +125,11 @@ def test_a_known_gpu_speed_requires_a_known_model_size(paper):
 
     here = RunLimits(unknown, NOWHERE, None)
     here.check()
-    assert here.of("generate", "mine/sst2/0-2000") == limits.UNPLANNED
+    assert here.for_job("generate", "mine/sst2/0-2000") == limits.UNPLANNED
     asked = {"gpu": 1, "runtime": 90, "mem_mb": 9000}
     stated = RunLimits(with_model(paper, resources=asked), NOWHERE, H100)
     stated.check()
-    assert stated.of("generate", "mine/sst2/0-2000") == Limits(90, 9000)
+    assert stated.for_job("generate", "mine/sst2/0-2000") == Limits(90, 9000)
 
 
 def test_inconsistent_files_leave_the_estimate_unchanged(paper, tmp_path):
@@ -141,4 +141,4 @@ def test_inconsistent_files_leave_the_estimate_unchanged(paper, tmp_path):
     broken, none = RunLimits(config, tmp_path, H100), RunLimits(config, NOWHERE, H100)
     cell = f"dynamic/{BIG}/random/sst2/0-216"
     broken.check()
-    assert broken.of("evaluate_soft", cell) == none.of("evaluate_soft", cell)
+    assert broken.for_job("evaluate_soft", cell) == none.for_job("evaluate_soft", cell)

@@ -72,7 +72,7 @@ def test_shuffled_labels_change_weights_but_neither_tokenizer_nor_start(
     original, shuffled = tmp_path / "original", tmp_path / "shuffled"
     monkeypatch.setattr("pisoft.demo.models.exact_match", lambda *_: RIGHT)
     for folder, variant in {original: "", shuffled: "shuffled-labels"}.items():
-        settings = TrainJob.of(config, model="small", variant=variant).to_json()
+        settings = TrainJob.from_config(config, model="small", variant=variant).to_json()
         train_model.main(argparse.Namespace(settings=settings, output_folder=folder))
     for file in ("tokenizer.json", "tokenizer_config.json", "config.json"):
         assert (original / file).read_bytes() == (shuffled / file).read_bytes()

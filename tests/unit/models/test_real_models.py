@@ -28,8 +28,8 @@ def config(shared, root):
 def answered(request, config, shared):
     """Return a model's answers to its SST-2 prompts."""
     folder = shared / "models" / request.param
-    records = sample(fetch(FetchJob.of(config, dataset="sst2-local")), RECORDS, seed=1)
-    settings = PromptJob.of(config, model=request.param, dataset="sst2-local")
+    records = sample(fetch(FetchJob.from_config(config, dataset="sst2-local")), RECORDS, seed=1)
+    settings = PromptJob.from_config(config, model=request.param, dataset="sst2-local")
     tokenizer = load_tokenizer(settings.model, folder)
     context = model_context(settings.model, folder)
     prompts = build_prompts(records, settings, tokenizer, context)

@@ -126,7 +126,8 @@ def test_numbers_on_other_models_or_datasets_are_not_compared(published):
 
 def slice_of(name, **changes):
     raw = read_yaml(ROOT / "config" / f"{name}.yaml") | changes
-    return PublishedJob.of(load_config(raw, ROOT / "config/catalogue", "test", load_method))
+    config = load_config(raw, ROOT / "config/catalogue", "test", load_method)
+    return PublishedJob.from_config(config)
 
 
 def test_entries_match_the_paper_by_their_records_and_not_by_name(tmp_path):

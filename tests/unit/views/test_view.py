@@ -14,7 +14,7 @@ DATASETS = {"imdb": "IMDb", "sst2": "SST2", "boolq": "BoolQ"}
 
 
 def results_of(*rows):
-    return Results(frame(rows), METHODS, DATASETS).of(frame(rows))
+    return Results(frame(rows), METHODS, DATASETS).with_rows(frame(rows))
 
 
 def ranked(method, rank, best="a", **keys):

@@ -178,7 +178,8 @@ def test_limits_grow_with_the_attempts_of_a_job(demo):
         cells.append((rule, cell))
         return Limits(runtime=7, mem_mb=100)
 
-    resources = Jobs(demo, SimpleNamespace(of=limits_of), ROOT, "python").resources("evaluate_soft")
+    jobs = Jobs(demo, SimpleNamespace(for_job=limits_of), ROOT, "python")
+    resources = jobs.resources("evaluate_soft")
     cell = of(method="random", part="demo-why", model="demo-llama", protocol="fixed")
     assert resources["runtime"](cell, 3) == 21
     assert cells == [("evaluate_soft", "fixed/demo-llama/random/demo-why")], "as in its paths"

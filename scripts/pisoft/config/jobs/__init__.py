@@ -4,7 +4,7 @@ A rule passes them to its script as JSON. Snakemake re-runs a job when they chan
 include labels, resources or entries of other methods.
 
 A field's value comes from its :class:`At`, if it has one; else from the field of the same name in
-the section that the class names by `of`; else it is the field's default.
+the section that the class names; else it is the field's default.
 """
 
 from __future__ import annotations

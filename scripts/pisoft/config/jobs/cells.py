@@ -29,7 +29,7 @@ from pisoft.config.shards import enclosing_part, first_sample, sample_range
 from pisoft.config.studies import RANDOM, Control, Permuted, allowed
 
 
-class GenerateJob(GenerationSettings, JobSettings, of="run_file.generation"):
+class GenerateJob(GenerationSettings, JobSettings, section="run_file.generation"):
     """Settings of `generate`."""
 
     model: Loaded
@@ -74,7 +74,7 @@ def _scope(config: Config, method: str) -> Scope | None:
     return config.run_file.evaluation.scope if config.evaluated_methods[method].scoped else None
 
 
-class AttributeJob(CellSettings, of="evaluated_methods.{method}"):
+class AttributeJob(CellSettings, section="evaluated_methods.{method}"):
     """Settings of `attribute`."""
 
     masked_model: Annotated[LoadedModel | None, At(masked_model)]  # None: the method needs none
@@ -91,7 +91,7 @@ class AttributeJob(CellSettings, of="evaluated_methods.{method}"):
     first_sample: Annotated[int, At(first_sample)]
 
 
-class ExportJob(JobSettings, of="run_file"):
+class ExportJob(JobSettings, section="run_file"):
     """Settings of `export_prompts`."""
 
     target: Target
@@ -105,7 +105,7 @@ class ImportJob(JobSettings):
     target: TargetOfMethod
 
 
-class ConstructJob(JobSettings, of="evaluated_methods.{method}"):
+class ConstructJob(JobSettings, section="evaluated_methods.{method}"):
     """Settings of `construct_scores`; the scores to permute are an input."""
 
     source: Control | Permuted = Field(discriminator="kind")
@@ -142,7 +142,7 @@ def _operators(config: Config, protocol: Protocol) -> tuple[Ablation, ...]:
     return allowed(protocol, (config.run_file.evaluation.operator, *other_operators))
 
 
-class InspectJob(JobSettings, of="run_file.evaluation"):
+class InspectJob(JobSettings, section="run_file.evaluation"):
     """Settings of `inspect_inputs`."""
 
     model: Loaded

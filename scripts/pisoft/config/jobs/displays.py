@@ -74,7 +74,7 @@ def _targets(config: Config) -> dict[str, tuple[TargetToken, ...]]:
 Targets = Annotated[dict[str, tuple[TargetToken, ...]], At(_targets)]  # by dataset, of all methods
 
 
-class DisplayJob(ScoreSettings, LabelSettings, of="run_file.evaluation"):
+class DisplayJob(ScoreSettings, LabelSettings, section="run_file.evaluation"):
     """Settings of all tables, and of figures except their size."""
 
     # Methods of each model, without selected depths.
@@ -132,7 +132,7 @@ class DisplayJob(ScoreSettings, LabelSettings, of="run_file.evaluation"):
         return {"dataset": tuple(self.datasets_on(model)), "method": self.methods_of[model]}
 
 
-class FigureJob(DisplayJob, of="run_file.evaluation"):
+class FigureJob(DisplayJob, section="run_file.evaluation"):
     """Settings of all figures."""
 
     width: Annotated[int, At("run_file.figures.width")] = 180  # millimetres

@@ -37,7 +37,7 @@ OTHER_RECORDS = {
 PUBLISHED_FILES = ("boolq_eraser",)
 
 
-class IndexJob(LabelSettings, of="run_file"):
+class IndexJob(LabelSettings, section="run_file"):
     """Settings of the front page."""
 
     run: str
@@ -61,7 +61,7 @@ def published_models(config: Config) -> list[str]:
     return [name for name in PUBLISHED_MODELS if name in config.models and name not in unpublished]
 
 
-class PublishedJob(JobSettings, of="run_file"):
+class PublishedJob(JobSettings, section="run_file"):
     """Settings of the comparison with the paper, with the differences from it.
 
     A model or dataset is published if it is a catalogue entry from the hub and none of
@@ -86,7 +86,7 @@ class PublishedJob(JobSettings, of="run_file"):
     ranking: RankingSettings | None
 
 
-class ExplorerJob(ScoreSettings, LabelSettings, of="run_file.evaluation"):
+class ExplorerJob(ScoreSettings, LabelSettings, section="run_file.evaluation"):
     """Settings of `build_explorer`; the run must have an explorer."""
 
     run: Annotated[str, At("run_file.run")]

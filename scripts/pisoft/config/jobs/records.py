@@ -19,7 +19,7 @@ from pisoft.config.settings import At, JobSettings
 from pisoft.config.shards import dataset_of, sample_limit, sample_range
 
 
-class FetchJob(JobSettings, of="datasets.{dataset}"):
+class FetchJob(JobSettings, section="datasets.{dataset}"):
     """Settings of `fetch_dataset`."""
 
     dataset: DatasetName
@@ -41,7 +41,7 @@ def _local(config: Config, part: str) -> FetchJob | None:
     dataset = dataset_of(part)
     if config.datasets[dataset].source.kind != "file":
         return None
-    return FetchJob.of(config, dataset=dataset)
+    return FetchJob.from_config(config, dataset=dataset)
 
 
 class SampleJob(JobSettings):
@@ -70,7 +70,7 @@ def _reserved_tokens(config: Config, dataset: str) -> int:
     return 1 if is_label else config.run_file.generation.max_new_tokens
 
 
-class PromptJob(JobSettings, of="datasets.{dataset}"):
+class PromptJob(JobSettings, section="datasets.{dataset}"):
     """Settings of `build_prompts`."""
 
     model: Loaded

@@ -17,13 +17,13 @@ from pisoft.config.studies import RANDOM, Permuted
 PiPerStep = Annotated[int | None, At("run_file.evaluation.pi_per_step")]
 
 
-class RunJob(JobSettings, of="run_file"):
+class RunJob(JobSettings, section="run_file"):
     """Settings of jobs that summarise all results of a run."""
 
     run: str
 
 
-class SummariseJob(JobSettings, of="run_file.evaluation"):
+class SummariseJob(JobSettings, section="run_file.evaluation"):
     """Settings of `summarise`."""
 
     minimum_h0: float
@@ -37,7 +37,7 @@ class SummariseRankingJob(JobSettings):
     not_applicable: Annotated[dict[str, str], At("datasets.*.ranking_obstacle")]
 
 
-class EvidenceJob(ScoreSettings, JobSettings, of="run_file.evaluation"):
+class EvidenceJob(ScoreSettings, JobSettings, section="run_file.evaluation"):
     """Settings of `summarise_evidence`."""
 
 
@@ -51,7 +51,7 @@ def _other_targets(config: Config) -> dict[str, list[str]]:
     }
 
 
-class DatamodelJob(DrawSettings, JobSettings, of="run_file.evaluation"):
+class DatamodelJob(DrawSettings, JobSettings, section="run_file.evaluation"):
     """Settings of `summarise_datamodel_scores`."""
 
     seed: Seed  # of the masks
@@ -74,7 +74,7 @@ class LayerStudyJob(SummariseJob):
     seed: Seed
 
 
-class MetricValidationJob(JobSettings, of="run_file.metric_validation"):
+class MetricValidationJob(JobSettings, section="run_file.metric_validation"):
     """Settings of `validate_metrics`; the run must validate its metrics."""
 
     ladder: tuple[str, ...]  # controls from no noise to the most
@@ -101,13 +101,13 @@ class SensitivityJob(ResamplingJob, SummariseJob):
     """Settings of `summarise_sensitivity`."""
 
 
-class DensityJob(ScoreSettings, ResamplingJob, of="run_file.evaluation"):
+class DensityJob(ScoreSettings, ResamplingJob, section="run_file.evaluation"):
     """Settings of `summarise_density`."""
 
     pi_per_step: PiPerStep = None
 
 
-class SanityChecksJob(ScoreSettings, ResamplingJob, of="run_file.evaluation"):
+class SanityChecksJob(ScoreSettings, ResamplingJob, section="run_file.evaluation"):
     """Settings of `check_sanity`."""
 
     # By model and variant, the number of re-initialised layers; None: trained on shuffled labels.
@@ -131,7 +131,7 @@ def _margin(config: Config) -> float | None:
     return None if stop is None else stop.margin or statistics.equivalence_margin
 
 
-class DecisionsJob(StopSettings, JobSettings, of="run_file.stop"):
+class DecisionsJob(StopSettings, JobSettings, section="run_file.stop"):
     """Settings of `decide`; the run must have a `stop` section."""
 
     margin: Annotated[float | None, At(_margin)]

@@ -12,7 +12,7 @@ from pisoft.config.resolved import Config
 from pisoft.config.settings import At, JobSettings
 
 
-class TrainingTask(JobSettings, of="datasets.{dataset}"):
+class TrainingTask(JobSettings, section="datasets.{dataset}"):
     """One embedded dataset as training data of a tiny model."""
 
     dataset: DatasetName
@@ -26,7 +26,8 @@ class TrainingTask(JobSettings, of="datasets.{dataset}"):
 
 def _tasks(config: Config, model: str) -> list[TrainingTask]:
     entries: dict[str, Any] = {**config.masked_models, **config.models}
-    return [TrainingTask.of(config, dataset=name) for name in entries[model].source.datasets]
+    datasets = entries[model].source.datasets
+    return [TrainingTask.from_config(config, dataset=name) for name in datasets]
 
 
 class TrainJob(JobSettings):
