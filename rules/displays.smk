@@ -26,7 +26,7 @@ BAR = [f"{title}={path.replace('<results>', str(RESULTS))}" for path, title in B
 
 
 def draw(rule_name, message_text, script, displays, minutes, *templates, options=()):
-    """Define the rule that makes `displays`: all tables, or all figures of a kind."""
+    """Define the rule that makes `displays`, all tables or all figures of a kind."""
 
     rule:
         name:
