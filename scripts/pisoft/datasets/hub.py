@@ -192,9 +192,9 @@ def hub_advice(error: BaseException, repository: str, revision: str, kind: str) 
 
 
 def first_line(error: BaseException) -> str:
-    """Return the first line of an error's message that says something, or its class if none does.
+    """Return the first informative line of an error's message, or its class if there is none.
 
-    A line that ends with a colon says something with the next one; a missing key by itself nothing.
+    A line that ends with a colon is joined with the next; a missing key is described.
     """
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     if isinstance(error, KeyError):
