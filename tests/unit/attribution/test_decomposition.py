@@ -84,7 +84,7 @@ def test_attention_changed_before_the_residual_stream_is_refused(change):
         norm = LayerNorm(32, dtype=torch.float64)
         attention.o_proj = Sequential(attention.o_proj, norm)
     expected = (
-        r"^method 'ifr': model 'llama-gqa': decoder layer 0 \(\w+\): what attention gives does"
+        r"^method 'ifr': model 'llama-gqa': decoder layer 0 \(\w+\): the output of attention does"
     )
     with pytest.raises(BenchmarkError, match=expected):
         build("ifr").check(model)
