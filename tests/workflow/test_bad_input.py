@@ -87,8 +87,8 @@ def test_one_method_and_one_usable_record_suffice_for_tables(project):
         "text,label\nA fine film.,positive\n,negative\n<|eot_id|> Dull.,negative\nOdd.,neither\n",
     )
     results = project.folder / "results/tiny"
-    shown = "results/tiny/tables/pi_soft_auc/dynamic/toy.html"  # one job writes all tables
-    project.snakemake("--cores", "2", shown, "results/tiny/explorer.html")
+    table = "results/tiny/tables/pi_soft_auc/dynamic/toy.html"  # one job writes all tables
+    project.snakemake("--cores", "2", table, "results/tiny/explorer.html")
     fetched = read_rows(results / "data/datasets/toy-sentiment.parquet", "datasets")
     assert [row["status"] for row in fetched] == ["ok", "empty_record", "ok", "unknown_label"]
     for kind, place in (

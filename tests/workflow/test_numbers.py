@@ -681,8 +681,8 @@ def test_tables_and_pages_report_failures(finished, tmp_path):
     display = [rule for rule in rules if rule.startswith(SHORT)]
     made = sorted((project.folder / "results/tiny/data/summary").rglob("*.parquet"))
     targets = [str(path.relative_to(project.folder)) for path in made]
-    shown = ("tables/pi_soft_auc/dynamic/toy", "index", "explorer")  # one job writes all tables
-    targets += [f"results/tiny/{name}.html" for name in shown]
+    pages = ("tables/pi_soft_auc/dynamic/toy", "index", "explorer")  # one job writes all tables
+    targets += [f"results/tiny/{name}.html" for name in pages]
     recomputed = ("--rerun-triggers", "mtime", "--allowed-rules", *display)
     project.snakemake("--cores", "2", *recomputed, "--", *targets)
     values = numbers_of(project, "pi_soft_auc/dynamic/toy")

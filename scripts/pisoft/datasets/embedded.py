@@ -134,7 +134,7 @@ PERSONS_PER_NARRATIVE = 3
 COLOURS = ("red", "blue", "green", "black", "white", "brown", "yellow", "orange")
 STATEMENT = "{name} {evidence}."
 EVIDENCE = "picked {colour}"
-# Distractors name a colour, too: only the verb distinguishes them from statements.
+# Distractors also name a colour: only the verb distinguishes them from statements.
 OTHER_VERBS = ("wore", "sold", "washed", "painted", "lost", "carried", "wrapped", "stole")
 
 

@@ -144,7 +144,7 @@ def check_weights(files: Iterable[str], where: str) -> None:
 def hub_advice(error: BaseException, repository: str, revision: str, kind: str) -> str:
     """Explain in one sentence why a hub repository cannot be read and how to fix it.
 
-    `kind` is `models` or `datasets`; the causes of `error` are searched, too.
+    `kind` is `models` or `datasets`; the causes of `error` are also searched.
     """
     chain = list(_causes(error))
     names = {base.__name__ for cause in chain for base in type(cause).__mro__}

@@ -200,7 +200,7 @@ class RankingEvaluator:
 def token_ranks(raw: np.ndarray, seed: int, sample_id: str) -> np.ndarray:
     """Return each perturbable token's rank by finite raw scores (m,), 0 for the highest.
 
-    Ties are broken at random, in the same way for every method.
+    Ties are broken at random, identically for every method.
     """
     lots = keyed_generator(seed, "ranking", sample_id, STEP).random(len(raw))
     return np.argsort(np.lexsort((lots, -raw)))

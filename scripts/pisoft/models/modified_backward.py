@@ -207,8 +207,8 @@ def _differentiated(
     output = run_again(block, call.args, call.kwargs, probe, hidden)
     direction = (output - hidden).detach()
     inputs = [hidden, *biases]
-    found = torch.autograd.grad((output * direction).sum(), inputs, allow_unused=True)
+    partials = torch.autograd.grad((output * direction).sum(), inputs, allow_unused=True)
     gradients = [
-        torch.zeros_like(x) if g is None else g for x, g in zip(inputs, found, strict=True)
+        torch.zeros_like(x) if g is None else g for x, g in zip(inputs, partials, strict=True)
     ]
     return output.detach(), gradients, direction

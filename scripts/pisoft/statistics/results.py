@@ -1,7 +1,7 @@
 """Results: one row per number, addressed by its keys, and one file per question.
 
 All files have the columns :data:`pisoft.store.schemas.RESULT`, so that tables, figures and pages
-address numbers in the same way. A key that does not apply is empty.
+address numbers identically. A key that does not apply is empty.
 """
 
 from __future__ import annotations

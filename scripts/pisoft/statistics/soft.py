@@ -166,7 +166,7 @@ def _sample_metrics(steps: Steps, curves: Mapping[str, np.ndarray], clamp: Clamp
         metrics[f"monte_carlo_{metric}"] = steps.mean(variances) / counts
     if noise:
         metrics |= {name: steps.mean(values) for name, values in noise.items()}
-        # Not `identity`: the same input is rounded in the same way.
+        # Not `identity`: the same input is rounded alike.
         areas = pd.DataFrame({name: metrics[name] for name in ("noise_auc_ns", "noise_auc_nc")})
         metrics["numerical"] = np.full(len(steps.ok), np.sqrt((areas**2).mean().max()))
     flat = {name: values.ravel() for name, values in metrics.items()}

@@ -198,14 +198,14 @@ def test_checkpointed_layers_give_bitwise_equal_scores(caplog):
         "layers recomputed in backward passes"
     ]
     with Memory(less.peak * 0.9):
-        failed, others = (all_rows := rows())[:2], all_rows[2:]
+        failed, ok = (all_rows := rows())[:2], all_rows[2:]
     for row in failed:
         assert row["status"] == "too_long_for_memory"
         assert row["raw_scores"] is row["seconds"] is row["converged"] is None
     (message,) = [message for message in caplog.messages if "do not fit" in message]
     assert message.startswith("method 'saliency', model 'llama-gqa': sample long: 18 tokens")
     assert "too_long_for_memory; shorten prompts by the option prompts.max_tokens" in message
-    assert list(map(scores_row, others)) == list(map(scores_row, expected[2:]))
+    assert list(map(scores_row, ok)) == list(map(scores_row, expected[2:]))
 
 
 @pytest.mark.parametrize(

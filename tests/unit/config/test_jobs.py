@@ -182,8 +182,8 @@ def test_a_method_may_override_the_target_of_the_run(raw):
     for method in ("saliency", "oracle"):
         assert config.target(method, "demo-sentiment") == "label"
     assert job_of(config, "attribute", method="generated").target == "generated"
-    others = job_of(config, "datamodel").other_targets
-    assert others == {"demo-sentiment": ("generated",), "demo-why": ()}
+    targets = job_of(config, "datamodel").other_targets
+    assert targets == {"demo-sentiment": ("generated",), "demo-why": ()}
     assert job_of(config, "display").targets == {
         "demo-sentiment": ("label", "generated"), "demo-why": ("generated",),
     }  # fmt: skip
@@ -248,25 +248,25 @@ def test_only_methods_that_need_the_masked_model_depend_on_it(raw, monkeypatch):
 
 def test_tables_keep_selection_order_and_ranked_methods_have_a_family(raw):
     names = ["saliency", "attention", "random"]
-    shown = job_of(load(raw, methods=names), "display")
-    assert list(shown.methods) == [*names, "grad_ellm_selected"]
-    shown = job_of(load(raw), "display")
-    assert set(shown.families) == set(shown.methods)
-    assert shown.families["random"] == "baseline"
-    assert shown.families["grad_ellm_selected"] == shown.families["grad_ellm"] == "gradient"
+    display = job_of(load(raw, methods=names), "display")
+    assert list(display.methods) == [*names, "grad_ellm_selected"]
+    display = job_of(load(raw), "display")
+    assert set(display.families) == set(display.methods)
+    assert display.families["random"] == "baseline"
+    assert display.families["grad_ellm_selected"] == display.families["grad_ellm"] == "gradient"
 
 
 def test_a_model_may_be_restricted_to_some_methods_or_datasets(raw):
     config = load(raw, restrictions={"demo-llama": {"methods": ["saliency", "random"]}})
-    shown = job_of(config, "display")
-    assert list(shown.methods_on("demo-llama")) == ["random", "saliency"]
+    display = job_of(config, "display")
+    assert list(display.methods_on("demo-llama")) == ["random", "saliency"]
     assert job_of(config, "compare", model="demo-llama").methods == ("random", "saliency")
-    assert len(shown.methods_on("demo-mistral")) > 2
-    assert "grad_ellm_selected" in set(shown.methods) - set(shown.methods_on("demo-mistral"))
-    shown = job_of(load(raw, restrictions={"demo-llama": {"datasets": ["demo-why"]}}), "display")
-    assert list(shown.datasets_on("demo-llama")) == ["demo-why"]
-    assert shown.every({"model": "demo-llama"})["dataset"] == ("demo-why",)
-    assert shown.every({"model": "demo-mistral"})["dataset"] == ("demo-sentiment", "demo-why")
+    assert len(display.methods_on("demo-mistral")) > 2
+    assert "grad_ellm_selected" in set(display.methods) - set(display.methods_on("demo-mistral"))
+    display = job_of(load(raw, restrictions={"demo-llama": {"datasets": ["demo-why"]}}), "display")
+    assert list(display.datasets_on("demo-llama")) == ["demo-why"]
+    assert display.every({"model": "demo-llama"})["dataset"] == ("demo-why",)
+    assert display.every({"model": "demo-mistral"})["dataset"] == ("demo-sentiment", "demo-why")
 
 
 def test_a_demo_model_below_98_percent_accuracy_is_refused(raw):

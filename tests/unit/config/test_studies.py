@@ -134,8 +134,8 @@ def test_the_main_tables_show_only_the_selected_depths(load):
         for weights in ("loosened", "original")
         for depth in ("01", "02", "04")  # all 4 layers are the fixed depth
     }
-    methods, others = (DisplayJob.from_config(c).methods.items() for c in (with_study, without))
-    more = methods - others
+    methods, before = (DisplayJob.from_config(c).methods.items() for c in (with_study, without))
+    more = methods - before
     assert dict(more) == {
         "grad_ellm_selected": "Grad-ELLM (depth selected)",
         "grad_ellm_original_selected": "Grad-ELLM (original, depth selected)",
